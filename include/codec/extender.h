@@ -7,6 +7,7 @@
 
 #include "codec/jread.h"
 #include "codec/jwrite.h"
+#include "codec/name_lists.h"
 #include "core/view.h"
 
 struct filter_args {
@@ -17,11 +18,17 @@ struct filter_args {
     const struct str *names;   /* of the candidates */
     const struct str *objects; /* if Nodes were sent: each Node's JSON as received */
     size_t n;
+    uint64_t list;        /* name_list.id of the names; 0: they are not remembered */
+    const uint64_t *keys; /* name_list.keys; NULL: they are not remembered */
 };
 
-/* Reads ExtenderArgs of filter and prioritize. An error names the field. */
-enum errc extender_read_filter(struct str body, struct arena *a, struct filter_args *ret,
-                               struct err *reterr) _must_use_;
+/*
+ * Reads ExtenderArgs of filter and prioritize. An error names the field. lists: what it remembers
+ * of earlier requests, or NULL; then the result is the same, but takes longer. The names are valid
+ * as long as the body and the lists.
+ */
+enum errc extender_read_filter(struct str body, struct arena *a, struct name_lists *lists,
+                               struct filter_args *ret, struct err *reterr) _must_use_;
 
 struct bind_args {
     struct str name;

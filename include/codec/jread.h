@@ -93,6 +93,10 @@ bool jread_array_next(struct jread *r);
  */
 size_t jread_str_run(struct jread *r, struct str *ret, size_t max);
 
+/* For an open array before its first element: skips n strings in the next `bytes` bytes. The caller
+ * knows that jread_str_run has read the same bytes before. */
+void jread_str_known(struct jread *r, size_t bytes, size_t n);
+
 /* A string, unescaped; absent for null. */
 struct str jread_str(struct jread *r);
 

@@ -37,8 +37,30 @@ struct rank_levels {
     unsigned n;
 };
 
-void rank_levels_add(struct rank_levels *l, uint64_t score);
+/* How many of the levels are better. Without a branch for each: scores come in no order. */
+static inline unsigned rank_levels_above(const struct rank_levels *l, uint64_t score)
+{
+    unsigned above = 0;
+    for (unsigned i = 0; i < l->n; i++)
+        above += l->scores[i] > score ? 1 : 0;
+    return above;
+}
+
+/* Adds a score that is not among them, with that many better ones. */
+void rank_levels_insert(struct rank_levels *l, uint64_t score, unsigned above);
+
+static inline void rank_levels_add(struct rank_levels *l, uint64_t score)
+{
+    unsigned above = rank_levels_above(l, score);
+    if (above < RANK_LEVELS && (above == l->n || l->scores[above] != score))
+        rank_levels_insert(l, score, above);
+}
 
 /* RANK_LEVELS for the best score, one less for the next, ...; 0 for a score that is not among
  * them. */
-unsigned rank_level(const struct rank_levels *l, uint64_t score);
+static inline unsigned rank_level(const struct rank_levels *l, uint64_t score)
+{
+    unsigned above = rank_levels_above(l, score);
+    bool among = above < l->n && l->scores[above] == score;
+    return among ? RANK_LEVELS - above : 0;
+}

@@ -9,20 +9,27 @@ static unsigned char str_lower(char c)
     return u >= 'A' && u <= 'Z' ? (unsigned char)(u + ('a' - 'A')) : u;
 }
 
+/* Names often share a prefix: compares eight bytes at a time, as big-endian numbers. */
+static int str_cmp_word(const char *a, const char *b)
+{
+    uint64_t x = 0;
+    uint64_t y = 0;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return x == y ? 0 : (be64toh(x) < be64toh(y) ? -1 : 1);
+}
+
 int str_cmp(struct str a, struct str b)
 {
     size_t n = MIN_OF(a.n, b.n);
-    size_t i = 0;
-    /* Names often share a prefix: compare eight bytes at a time, as big-endian numbers. */
-    for (; i + 8 <= n; i += 8) {
-        uint64_t x = 0;
-        uint64_t y = 0;
-        memcpy(&x, a.p + i, sizeof(x));
-        memcpy(&y, b.p + i, sizeof(y));
-        if (x != y)
-            return be64toh(x) < be64toh(y) ? -1 : 1;
-    }
-    int order = i == n ? 0 : memcmp(a.p + i, b.p + i, n - i);
+    int order = 0;
+    for (size_t i = 0; i + 8 < n && order == 0; i += 8)
+        order = str_cmp_word(a.p + i, b.p + i);
+    /* The last word may repeat bytes, which are equal. */
+    if (order == 0 && n >= 8)
+        order = str_cmp_word(a.p + n - 8, b.p + n - 8);
+    else if (order == 0 && n > 0)
+        order = memcmp(a.p, b.p, n);
     if (order != 0)
         return order;
     return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);

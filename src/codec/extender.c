@@ -8,11 +8,16 @@
 #include "codec/kube.h"
 #include "codec/limit.h"
 
+#include <limits.h>
+
 /* Reasons of one answer that are not made again. */
 #define WRITTEN_TEXTS 64
 
+/* Candidates that are looked at together. */
+#define GATHER_MAX ((size_t)512)
+
 /* What an entry of a HostPriorityList has beside its name. */
-#define PRIORITY_BYTES (sizeof("{\"Host\":,\"Score\":255}"))
+#define PRIORITY_BYTES (sizeof("{\"Host\":\"\",\"Score\":255},"))
 
 struct str_list {
     struct str *items;
@@ -24,8 +29,10 @@ struct str_list {
 struct candidates {
     struct str_list names;
     struct str_list objects;
-    bool plain; /* see filter_args.plain */
-    bool given; /* present and not null */
+    bool plain;    /* see filter_args.plain */
+    bool given;    /* present and not null */
+    uint64_t list; /* name_list.id */
+    const uint64_t *keys;
 };
 
 /* Makes room for at least one more entry; otherwise the reader has failed. */
@@ -50,22 +57,61 @@ static void extender_str_list_add(struct jread *r, struct arena *a, struct str_l
         list->items[list->n++] = s;
 }
 
+/* Takes the names of a known list. False: the list is not known. */
+static bool extender_take_names(struct jread *r, struct name_lists *lists, struct candidates *c)
+{
+    const struct name_list *known =
+        lists == NULL ? NULL
+                      : name_lists_find(lists, (struct str){r->at, (size_t)(r->end - r->at)});
+    if (known == NULL)
+        return false;
+    jread_str_known(r, known->n_bytes - 1, known->n);
+    bool more = jread_array_next(r); /* the bracket is part of the known text */
+    assert(!more);
+    c->names = (struct str_list){.items = known->names, .n = known->n};
+    c->plain = true;
+    c->list = known->id;
+    c->keys = known->keys;
+    return true;
+}
+
+/* r has just read the list, whose elements begin at `begin`. */
+static void extender_learn_names(const struct jread *r, struct name_lists *lists,
+                                 const struct candidates *c, const char *begin)
+{
+    const struct str_list *list = &c->names;
+    if (lists == NULL || jread_failed(r) || !c->plain || list->n == 0)
+        return;
+    struct str last = list->items[list->n - 1];
+    if (last.p + last.n + 2 == r->at) /* no white space before the bracket */
+        name_lists_learn(lists, (struct str){begin, (size_t)(r->at - begin)}, list->items, list->n);
+}
+
 /* Most names are plain and are read in runs. A name that is not plain ends a run. */
-static void extender_read_names(struct jread *r, struct arena *a, struct candidates *c)
+static void extender_read_names(struct jread *r, struct arena *a, struct name_lists *lists,
+                                struct candidates *c)
 {
     struct str_list *list = &c->names;
     c->given = jread_type(r) != JTYPE_NULL;
+    *list = c->list != 0 ? (struct str_list){.n = 0} : *list; /* not ours: does not grow */
     list->n = 0;
     c->plain = false;
+    c->list = 0;
+    c->keys = NULL;
     if (!jread_array_begin(r))
+        return;
+    const char *begin = r->at;
+    if (extender_take_names(r, lists, c))
         return;
     c->plain = true;
     while (extender_str_list_grow(r, a, list)) {
         list->n += jread_str_run(r, list->items + list->n, list->cap - list->n);
         if (list->n == list->cap)
             continue;
-        if (!jread_array_next(r))
+        if (!jread_array_next(r)) {
+            extender_learn_names(r, lists, c, begin);
             return;
+        }
         c->plain = false;
         struct str name = jread_str(r);
         list->items[list->n++] = name.p == NULL ? STR("") : name;
@@ -102,8 +148,8 @@ static void extender_read_nodes(struct jread *r, struct arena *a, struct candida
     }
 }
 
-enum errc extender_read_filter(struct str body, struct arena *a, struct filter_args *ret,
-                               struct err *reterr)
+enum errc extender_read_filter(struct str body, struct arena *a, struct name_lists *lists,
+                               struct filter_args *ret, struct err *reterr)
 {
     struct jread r;
     struct str key;
@@ -118,7 +164,7 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
             ret->has_pod = jread_type(&r) == JTYPE_OBJECT;
             kube_read_pod(&r, a, &ret->pod);
         } else if (str_eq_nocase(key, STR("NodeNames"))) {
-            extender_read_names(&r, a, &names);
+            extender_read_names(&r, a, lists, &names);
         } else if (str_eq_nocase(key, STR("Nodes"))) {
             extender_read_nodes(&r, a, &nodes);
         } else {
@@ -143,6 +189,8 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct filter_a
     ret->names = given->names.items;
     ret->objects = given->objects.items;
     ret->n = given->names.n;
+    ret->list = given->list;
+    ret->keys = given->keys;
     return OK;
 }
 
@@ -249,51 +297,84 @@ static void extender_write_refusal(struct jwrite *w, const struct filter_args *a
     before->n = w->out->n - before->at;
 }
 
+/*
+ * The candidates with an offer from `from` to `to`, up to `max` of them from *at on. Their numbers
+ * are gathered without a branch for each: which of them are offered is not predictable.
+ */
+static size_t extender_gather(const unsigned char *offers, size_t n, enum offer from, enum offer to,
+                              size_t *at, uint32_t ret[static GATHER_MAX])
+{
+    size_t count = 0;
+    size_t i = *at;
+    size_t end = MIN_OF(n, i + GATHER_MAX);
+    for (; i < end; i++) {
+        ret[count] = (uint32_t)i;
+        count += (unsigned)(offers[i] - from) <= (unsigned)(to - from) ? 1 : 0;
+    }
+    *at = i;
+    return count;
+}
+
+static bool extender_has_offers(const unsigned char *offers, size_t n, enum offer from)
+{
+    unsigned char most = 0;
+    for (size_t i = 0; i < n; i++)
+        most = MAX_OF(most, offers[i]);
+    return most >= from;
+}
+
 static void extender_write_refused(struct jwrite *w, const struct filter_args *args,
                                    const unsigned char *offers, enum offer from,
                                    filter_reason_fn *reason, void *ctx)
 {
     struct written texts[WRITTEN_TEXTS] = {{.same = 0}};
-    unsigned char most = 0;
+    uint32_t found[GATHER_MAX] _uninitialized_;
     jwrite_object_begin(w);
-    for (size_t i = 0; i < args->n; i++)
-        most = MAX_OF(most, offers[i]);
-    for (size_t i = 0; most >= from && i < args->n; i++) {
-        unsigned same = 0;
-        if (offers[i] < from)
-            continue;
-        struct str text = reason(ctx, i, &same);
-        struct written *before = &texts[same % WRITTEN_TEXTS];
-        if (same > 0 && before->same == same && args->plain) {
-            jwrite_raw_key_again(w, extender_quoted(args->names[i]), before->at, before->n);
-        } else {
-            extender_write_refusal(w, args, i, text, before);
-            before->same = same;
+    for (size_t at = extender_has_offers(offers, args->n, from) ? 0 : args->n; at < args->n;) {
+        size_t n = extender_gather(offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
+        for (size_t k = 0; k < n; k++) {
+            size_t i = found[k];
+            unsigned same = 0;
+            struct str text = reason(ctx, i, &same);
+            struct written *before = &texts[same % WRITTEN_TEXTS];
+            if (same > 0 && before->same == same && args->plain) {
+                jwrite_raw_key_again(w, extender_quoted(args->names[i]), before->at, before->n);
+            } else {
+                extender_write_refusal(w, args, i, text, before);
+                before->same = same;
+            }
         }
     }
     jwrite_object_end(w);
 }
 
-/*
- * Adjacent offered names are copied at once. Often all candidates are offered; then this is one
- * copy of the received list.
- */
+static void extender_write_some_names(struct jwrite *w, const struct filter_args *args,
+                                      const unsigned char *offers)
+{
+    uint32_t found[GATHER_MAX] _uninitialized_;
+    for (size_t at = 0; at < args->n;) {
+        size_t n = extender_gather(offers, args->n, OFFER_FITS, OFFER_FITS, &at, found);
+        for (size_t k = 0; k < n; k++) {
+            struct str name = args->names[found[k]];
+            if (args->plain)
+                jwrite_raw_short(w, extender_quoted(name));
+            else
+                jwrite_str(w, name);
+        }
+    }
+}
+
+/* Often all candidates are offered: then this is one copy of the received list. */
 static void extender_write_names(struct jwrite *w, const struct filter_args *args,
                                  const unsigned char *offers)
 {
-    for (size_t i = 0; i < args->n; i++) {
-        if (offers[i] != OFFER_FITS)
-            continue;
-        const struct str *first = &args->names[i];
-        if (!args->plain) {
-            jwrite_str(w, *first);
-            continue;
-        }
-        while (i + 1 < args->n && offers[i + 1] == OFFER_FITS)
-            i++;
-        const char *end = args->names[i].p + args->names[i].n + 1;
-        jwrite_raw(w, (struct str){first->p - 1, (size_t)(end - (first->p - 1))});
+    if (!args->plain || args->n == 0 || extender_has_offers(offers, args->n, OFFER_LEFT_OUT)) {
+        extender_write_some_names(w, args, offers);
+        return;
     }
+    const char *begin = args->names[0].p - 1;
+    const struct str *last = &args->names[args->n - 1];
+    jwrite_raw(w, (struct str){begin, (size_t)(last->p + last->n + 1 - begin)});
 }
 
 static void extender_write_objects(struct jwrite *w, const struct filter_args *args,
@@ -339,41 +420,56 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
     jwrite_object_end(&w);
 }
 
-static char *extender_copy(char *to, struct str s)
+/* The end of an entry: ,"Score":10} and a comma. */
+struct rank_text {
+    char bytes[16];
+    size_t n;
+};
+
+static void extender_make_rank(struct rank_text *t, unsigned score)
 {
-    memcpy(to, s.p, s.n);
-    return to + s.n;
+    struct buf text = BUF_ON(t->bytes);
+    buf_put(&text, STR(",\"Score\":"));
+    buf_put_u64(&text, score);
+    buf_put(&text, STR("},"));
+    assert(!buf_failed(&text));
+    t->n = text.n;
 }
 
-/* An entry is written in one piece; ranks have one or two digits. */
-static void extender_write_rank(struct buf *out, struct str host, unsigned char score)
+/* All entries in one piece. */
+static void extender_write_plain_priorities(struct buf *out, const struct filter_args *args,
+                                            const unsigned char *scores)
 {
-    if (!buf_reserve(out, host.n + PRIORITY_BYTES))
+    struct rank_text ranks[UCHAR_MAX + 1] _uninitialized_;
+    bool made[UCHAR_MAX + 1] = {false};
+    const struct str *last = &args->names[args->n - 1];
+    size_t names = (size_t)(last->p + last->n - args->names[0].p);
+    if (!buf_reserve(out, names + args->n * PRIORITY_BYTES + sizeof(ranks->bytes)))
         return;
-    char *to = extender_copy(out->p + out->n, STR("{\"Host\":"));
-    to = extender_copy(to, host);
-    to = extender_copy(to, STR(",\"Score\":"));
-    if (score >= 100)
-        *to++ = (char)('0' + score / 100);
-    if (score >= 10)
-        *to++ = (char)('0' + score / 10 % 10);
-    *to++ = (char)('0' + score % 10);
-    *to++ = '}';
-    out->n = (size_t)(to - out->p);
+    char *to = out->p + out->n;
+    for (size_t i = 0; i < args->n; i++) {
+        struct rank_text *rank = &ranks[scores[i]];
+        if (!made[scores[i]])
+            extender_make_rank(rank, scores[i]);
+        made[scores[i]] = true;
+        memcpy(to, "{\"Host\":", 8);
+        to = str_copy(to + 8, extender_quoted(args->names[i]));
+        memcpy(to, rank->bytes, sizeof(rank->bytes));
+        to += rank->n;
+    }
+    out->n = (size_t)(to - out->p) - 1; /* without the last comma */
 }
 
 void extender_write_priorities(struct buf *out, const struct filter_args *args,
                                const unsigned char *scores)
 {
     buf_putc(out, '[');
-    for (size_t i = 0; i < args->n; i++) {
+    if (args->plain && args->n > 0)
+        extender_write_plain_priorities(out, args, scores);
+    for (size_t i = 0; !args->plain && i < args->n; i++) {
+        struct jwrite name;
         if (i > 0)
             buf_putc(out, ',');
-        if (args->plain) {
-            extender_write_rank(out, extender_quoted(args->names[i]), scores[i]);
-            continue;
-        }
-        struct jwrite name;
         jwrite_init(&name, out);
         buf_put(out, STR("{\"Host\":"));
         jwrite_str(&name, args->names[i]);

@@ -459,6 +459,16 @@ size_t jread_str_run(struct jread *r, struct str *ret, size_t max)
     return n;
 }
 
+void jread_str_known(struct jread *r, size_t bytes, size_t n)
+{
+    if (jread_failed(r))
+        return;
+    assert(!r->due && r->depth > 0 && r->levels[r->depth - 1].array);
+    assert(r->levels[r->depth - 1].index == -1 && bytes <= (size_t)(r->end - r->at));
+    r->levels[r->depth - 1].index += (int64_t)n;
+    r->at += bytes;
+}
+
 struct str jread_str(struct jread *r)
 {
     int c = jread_value_begin(r);

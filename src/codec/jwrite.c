@@ -126,14 +126,15 @@ void jwrite_raw_key_again(struct jwrite *w, struct str json, size_t at, size_t n
 {
     struct buf *out = w->out;
     assert(buf_failed(out) || at + n <= out->n);
-    jwrite_separate(w);
-    if (!buf_reserve(out, json.n + 1 + n))
+    if (!buf_reserve(out, json.n + 2 + n))
         return;
     char *to = out->p + out->n;
-    memcpy(to, json.p, json.n);
-    to[json.n] = ':';
-    memcpy(to + json.n + 1, out->p + at, n);
-    out->n += json.n + 1 + n;
+    *to = ',';
+    to = str_copy(to + (w->comma ? 1 : 0), json);
+    *to++ = ':';
+    memcpy(to, out->p + at, n);
+    out->n = (size_t)(to - out->p) + n;
+    w->comma = true;
 }
 
 void jwrite_str(struct jwrite *w, struct str s)

@@ -54,25 +54,11 @@ void rank_offer(struct rank *r, struct rank_entry e)
     }
 }
 
-void rank_levels_add(struct rank_levels *l, uint64_t score)
+void rank_levels_insert(struct rank_levels *l, uint64_t score, unsigned above)
 {
-    assert(l->n <= RANK_LEVELS);
-    unsigned at = l->n;
-    while (at > 0 && l->scores[at - 1] < score)
-        at--;
-    if (at == RANK_LEVELS || (at > 0 && l->scores[at - 1] == score))
-        return;
+    assert(l->n <= RANK_LEVELS && above <= l->n && above < RANK_LEVELS);
     unsigned kept = MIN_OF(l->n, RANK_LEVELS - 1U);
-    memmove(&l->scores[at + 1], &l->scores[at], (kept - at) * sizeof(score));
-    l->scores[at] = score;
+    memmove(&l->scores[above + 1], &l->scores[above], (kept - above) * sizeof(score));
+    l->scores[above] = score;
     l->n = kept + 1;
-}
-
-unsigned rank_level(const struct rank_levels *l, uint64_t score)
-{
-    for (unsigned i = 0; i < l->n; i++) {
-        if (l->scores[i] == score)
-            return RANK_LEVELS - i;
-    }
-    return 0;
 }

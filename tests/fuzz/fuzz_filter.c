@@ -5,6 +5,26 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+/* Reads of the same bytes, as often as it takes until their list of names is remembered. */
+#define READS 5
+
+static void check_lists(struct str body, const struct filter_args *args)
+{
+    static struct name_lists lists;
+    struct filter_args again;
+    struct arena arena;
+    arena_init(&arena, MIB);
+    if (extender_read_filter(body, &arena, &lists, &again, NULL) != OK)
+        abort();
+    if (again.n != args->n || again.plain != args->plain || again.by_name != args->by_name)
+        abort();
+    for (size_t i = 0; i < args->n; i++) {
+        if (!str_eq(again.names[i], args->names[i]))
+            abort();
+    }
+    arena_done(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Runs of feasible nodes, and other results between them. */
@@ -120,7 +140,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     arena_init(&arena, MIB);
     buf_init(&out, 16 * MIB);
     enum errc code =
-        extender_read_filter((struct str){(const char *)data, size}, &arena, &args, &err);
+        extender_read_filter((struct str){(const char *)data, size}, &arena, NULL, &args, &err);
+    for (unsigned i = 0; code == OK && i < READS; i++)
+        check_lists((struct str){(const char *)data, size}, &args);
     if (code == OK) {
         unsigned char *offers = offer_all(args.n);
         extender_write_filter(&out, &args, offers, say_why, NULL);

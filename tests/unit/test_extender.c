@@ -20,7 +20,7 @@ static enum errc read_filter(struct reading *x, struct str body)
 {
     arena_init(&x->arena, 256 * MIB);
     x->err = ERR_INIT;
-    return extender_read_filter(body, &x->arena, &x->args, &x->err);
+    return extender_read_filter(body, &x->arena, NULL, &x->args, &x->err);
 }
 
 static void end(struct reading *x)
@@ -483,7 +483,7 @@ START_TEST(no_room_is_an_error_of_its_own)
         buf_printf(&body, "%s\"n%u\"", i == 0 ? "" : ",", i);
     buf_put(&body, STR("]}"));
     arena_init(&arena, 10000);
-    ck_assert_int_eq(extender_read_filter(buf_str(&body), &arena, &args, &e), ERR_LIMIT);
+    ck_assert_int_eq(extender_read_filter(buf_str(&body), &arena, NULL, &args, &e), ERR_LIMIT);
     ck_assert_msg(strstr(e.text, "no room for the nodes of one request") != NULL, "%s", e.text);
     arena_done(&arena);
     buf_done(&body);

@@ -163,26 +163,71 @@ static enum offer filter_offer_for(enum verdict v)
     return verdict_unresolvable(v) ? OFFER_UNRESOLVABLE : OFFER_REFUSED;
 }
 
+/* fits: what feasible nodes get. */
+static void filter_offer_all(struct filter *f, enum offer fits)
+{
+    const unsigned char *verdicts = f->judgement.verdicts;
+    unsigned char *offers = f->offers;
+    size_t n = f->args->n;
+    unsigned char offer_of[VERDICT_COUNT];
+    if (f->judgement.counts[VERDICT_FITS] == n) {
+        memset(offers, (int)fits, n);
+        return;
+    }
+    for (unsigned v = 0; v < VERDICT_COUNT; v++)
+        offer_of[v] = (unsigned char)filter_offer_for((enum verdict)v);
+    offer_of[VERDICT_FITS] = (unsigned char)fits;
+    for (size_t i = 0; i < n; i++)
+        offers[i] = offer_of[verdicts[i]];
+}
+
+/* The order of rank_entry, as one number: a comparison of two has no branch. Names with the same
+ * key have the same number. */
+static inline unsigned __int128 filter_place(uint64_t score, uint64_t key)
+{
+    return (unsigned __int128)score << 64 | ~key;
+}
+
+/* For lists with keys. Most nodes are worse than all in the rank, as is one without a score once
+ * the rank is full. */
+static void filter_rank_by_keys(const struct filter *f, struct rank *best)
+{
+    const uint64_t *scores = f->judgement.scores;
+    const uint64_t *keys = f->args->keys;
+    unsigned __int128 worst = 0; /* of a full rank */
+    for (size_t i = 0, n = f->args->n; i < n; i++) {
+        if (filter_place(scores[i], keys[i]) < worst || scores[i] == SCORE_NONE)
+            continue;
+        rank_offer(best, (struct rank_entry){scores[i], f->args->names[i], i});
+        if (best->n == best->max)
+            worst = filter_place(best->entries[0].score, keys[best->entries[0].i]);
+    }
+}
+
+static void filter_rank(const struct filter *f, struct rank *best)
+{
+    const struct filter_args *args = f->args;
+    for (size_t i = 0; i < args->n; i++) {
+        uint64_t score = f->judgement.scores[i];
+        if (score != SCORE_NONE && !rank_is_below(best, score, args->names[i]))
+            rank_offer(best, (struct rank_entry){score, args->names[i], i});
+    }
+}
+
 /*
- * Leaves out all feasible nodes but the `max` best, where scores differ by node. A node that is
+ * Offers the `max` best of the feasible nodes, all of which are left out before. A node that is
  * named twice takes two places: kube-scheduler names each node once.
  */
 static enum errc filter_shorten(struct filter *f, struct arena *a, size_t max)
 {
-    const struct filter_args *args = f->args;
-    struct rank best = {.max = MIN_OF(max, args->n)};
+    struct rank best = {.max = MIN_OF(max, f->args->n)};
     best.entries = arena_array(a, best.max, sizeof(*best.entries));
     if (best.entries == NULL)
         return arena_fault(a);
-    for (size_t i = 0; i < args->n; i++) {
-        uint64_t score = f->judgement.scores[i];
-        if (score == SCORE_NONE)
-            continue;
-        f->offers[i] = OFFER_LEFT_OUT;
-        if (rank_is_below(&best, score, args->names[i]))
-            continue;
-        rank_offer(&best, (struct rank_entry){score, args->names[i], i});
-    }
+    if (f->args->keys != NULL)
+        filter_rank_by_keys(f, &best);
+    else
+        filter_rank(f, &best);
     for (size_t i = 0; i < best.n; i++)
         f->offers[best.entries[i].i] = OFFER_FITS;
     return OK;
@@ -191,22 +236,16 @@ static enum errc filter_shorten(struct filter *f, struct arena *a, size_t max)
 static enum errc filter_decide(struct service *s, struct filter *f, struct arena *a,
                                struct err *reterr)
 {
-    unsigned char offer_of[VERDICT_COUNT];
     bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
     enum errc code =
         judge(&s->cache, &s->judge_memo, &s->work, f->args, a, shorter, &f->judgement, reterr);
     if (code != OK)
         return code;
-    f->offers = arena_alloc(a, f->args->n); /* all OFFER_FITS */
+    f->offers = arena_alloc(a, f->args->n);
     if (f->offers == NULL)
         return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
-    for (unsigned v = 0; v < VERDICT_COUNT; v++)
-        offer_of[v] = (unsigned char)filter_offer_for((enum verdict)v);
-    if (f->judgement.counts[VERDICT_FITS] < f->args->n) {
-        for (size_t i = 0; i < f->args->n; i++)
-            f->offers[i] = offer_of[f->judgement.verdicts[i]];
-    }
-    shorter = shorter && request_shares(&f->judgement.request);
+    shorter = shorter && request_shares(&f->judgement.request); /* else scores do not differ */
+    filter_offer_all(f, shorter ? OFFER_LEFT_OUT : OFFER_FITS);
     if (!shorter || filter_shorten(f, a, s->shortlist) == OK)
         return OK;
     return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
@@ -224,7 +263,7 @@ void filter_handle(struct service *s, struct http_request *r)
     struct filter_args args;
     struct str missing;
     struct err e = ERR_INIT;
-    if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
+    if (extender_read_filter(r->body, r->arena, &s->name_lists, &args, &e) != OK) {
         log_warn("bad filter request", kv_str("peer", r->peer), kv_cstr("error", e.text));
         filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;

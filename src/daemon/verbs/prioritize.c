@@ -24,12 +24,18 @@ static void prioritize_respond_nothing(struct http_request *r, const char *why)
 static void prioritize_rank_all(const struct judgement *j, size_t n, unsigned char *ret)
 {
     struct rank_levels levels = {.n = 0};
-    for (size_t i = 0; i < n; i++) {
-        if (j->scores[i] != SCORE_NONE)
-            rank_levels_add(&levels, j->scores[i]);
+    const uint64_t *scores = j->scores;
+    size_t i = 0;
+    while (i < n && scores[i] == SCORE_NONE)
+        i++;
+    /* A node without a score counts as the one before it: which nodes have one is not predictable.
+     */
+    for (uint64_t score = SCORE_NONE; i < n; i++) {
+        score = scores[i] == SCORE_NONE ? score : scores[i];
+        rank_levels_add(&levels, score);
     }
-    for (size_t i = 0; i < n; i++)
-        ret[i] = (unsigned char)rank_level(&levels, j->scores[i]);
+    for (i = 0; i < n; i++)
+        ret[i] = (unsigned char)rank_level(&levels, scores[i]);
 }
 
 void prioritize_handle(struct service *s, struct http_request *r)
@@ -38,7 +44,7 @@ void prioritize_handle(struct service *s, struct http_request *r)
     struct judgement j;
     struct str missing;
     struct err e = ERR_INIT;
-    if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
+    if (extender_read_filter(r->body, r->arena, &s->name_lists, &args, &e) != OK) {
         prioritize_respond_nothing(r, e.text);
         return;
     }

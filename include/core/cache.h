@@ -77,6 +77,7 @@ struct cache {
     uint32_t n_slots;
     uint32_t first_slot;          /* no slot below is free */
     uint32_t end_slot;            /* all slots from here on are free */
+    uint64_t members;             /* changes when a node comes or goes */
     struct map groups;            /* affinity groups that hold cards: see cache_store.h */
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */

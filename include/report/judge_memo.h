@@ -50,17 +50,37 @@ struct judge_row {
     uint64_t hash;           /* of the request */
     uint64_t asked;          /* judge_memo.asked at the last use */
     struct judge_scene scene;
-    struct judge_entry *entries; /* by node.slot; owned */
+    struct judge_entry *entries; /* by judge_slot.place; the first one stays empty; owned */
     uint32_t n_entries;
     struct judge_outcome *outcomes; /* owned */
     uint32_t n_outcomes;
     uint32_t cap_outcomes;
     size_t bytes;
+    /* The cache as it was when all entries of changed nodes were forgotten. */
+    uint64_t stamps;
+    uint64_t members;
 };
+
+/* The nodes of a list of names that the codec remembers. */
+struct judge_list {
+    uint64_t id;      /* name_list.id; 0: empty */
+    uint64_t asked;   /* judge_memo.lists_asked at the last use */
+    uint64_t members; /* of the cache, when the names were looked up */
+    uint32_t *slots;  /* by position: of the node; UINT32_MAX: no such node; owned */
+    uint32_t *places; /* by position: of the node; 0: no such node; owned, behind the slots */
+    size_t n;
+    size_t cap;   /* of each of the two */
+    bool repeats; /* it names a node twice */
+};
+
+#define JUDGE_LISTS 4
 
 struct judge_slot {
     uint32_t next; /* one more than the slot of the name that followed in an earlier request */
     uint32_t seen; /* number of the request that last counted the node's refusal */
+    /* The node's entry in each row, or 0 until there is one. Nodes get their places in the order of
+     * the first list that names them: later lists then read the entries mostly in that order. */
+    uint32_t place;
 };
 
 /* Zeros are an empty memo. */
@@ -72,10 +92,13 @@ struct judge_memo {
 
     struct judge_slot *slots; /* by node.slot; owned */
     uint32_t n_slots;
+    uint32_t places;  /* how many were given */
     uint32_t request; /* number of the present request */
     uint32_t first;   /* the same for the first name of a request */
     uint32_t last;    /* one more than the slot of the name before; 0: there is none */
-    unsigned wrong;   /* guesses of this request that were wrong, less those that were right */
+    struct judge_list lists[JUDGE_LISTS];
+    uint64_t lists_asked;
+    unsigned wrong; /* guesses of this request that were wrong, less those that were right */
 };
 
 void judge_memo_done(struct judge_memo *m);
@@ -85,12 +108,21 @@ void judge_memo_done(struct judge_memo *m);
 struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
                                  const struct request *r, const struct judge_scene *scene);
 
+/* Forgets what the row knows of nodes that have changed. Then an entry with a key is that of the
+ * node as it is now, until the cache changes. */
+void judge_row_sync(const struct judge_memo *m, struct judge_row *row, const struct cache *c);
+
+/* The nodes of a list of names, by position. NULL: no memory. Valid until the next call. */
+const struct judge_list *judge_memo_list(struct judge_memo *m, const struct cache *c, uint64_t id,
+                                         const struct str *names, size_t n);
+
 /* The entry of a node as it is now; NULL: nothing is known. */
-static inline const struct judge_entry *judge_row_get(const struct judge_row *row,
-                                                      const struct node *n)
+static inline const struct judge_entry *
+judge_row_get(const struct judge_memo *m, const struct judge_row *row, const struct node *n)
 {
-    const struct judge_entry *e = &row->entries[n->slot];
-    return n->slot < row->n_entries && e->key >> 16 == n->version ? e : NULL;
+    uint32_t place = m->slots[n->slot].place;
+    const struct judge_entry *e = &row->entries[place];
+    return place < row->n_entries && e->key >> 16 == n->version ? e : NULL;
 }
 
 /* The number of the entry's outcome. */
@@ -100,8 +132,8 @@ static inline uint32_t judge_entry_outcome(const struct judge_entry *e)
 }
 
 /* Remembers that the node is feasible. NULL: it can't be remembered. */
-const struct judge_entry *judge_row_fits(struct judge_row *row, const struct node *n,
-                                         uint64_t score);
+const struct judge_entry *judge_row_fits(struct judge_memo *m, struct judge_row *row,
+                                         const struct node *n, uint64_t score);
 
 /* Remembers that the node is refused with v. lack: what lack_add makes of this node alone. NULL: it
  * can't be remembered. */

@@ -147,7 +147,7 @@ static const struct judge_entry *judge_recall(struct question *q, const struct n
     const struct judge_row *row = judge_row_of(q);
     if (row == NULL || n == q->own)
         return NULL;
-    const struct judge_entry *e = judge_row_get(row, n);
+    const struct judge_entry *e = judge_row_get(q->memo, row, n);
     bool unscored = e != NULL && judge_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
     return unscored && q->judgement->scores != NULL && judge_compares(q) ? NULL : e;
 }
@@ -157,11 +157,11 @@ static const struct judge_entry *judge_remember(struct question *q, const struct
                                                 enum verdict v, uint64_t score)
 {
     const struct request *r = &q->judgement->request;
-    struct lack alone = {.free = 0};
     if (q->row == NULL || n == q->own || r->work->cut)
         return NULL;
     if (v == VERDICT_FITS)
-        return judge_row_fits(q->row, n, score);
+        return judge_row_fits(q->memo, q->row, n, score);
+    struct lack alone = {.free = 0};
     lack_add(&alone, n, r, v, &q->lack);
     return judge_row_refuses(q->memo, q->row, n, r, v, &alone);
 }
@@ -284,6 +284,180 @@ static void judge_batch(struct question *q, const struct node *const *nodes, siz
     j->request.work->steps += n;
 }
 
+/* Candidates that are looked at together. */
+#define LISTED_BLOCK 8
+
+/* How many candidates ahead a node is loaded. */
+#define ANEW_AHEAD 8
+
+/* Sums that adjacent candidates are added to in turn: each addition waits for the one before it to
+ * the same sum. */
+#define LISTED_LANES 4
+
+/* What the nodes of a known list that the row knows have in common. It is gathered without a branch
+ * for each node: which of them fit is not predictable. */
+struct judge_listing {
+    unsigned char verdicts[JUDGE_OUTCOMES_MAX + 1]; /* by the number of the outcome */
+    struct judge_tally sums[LISTED_LANES][JUDGE_OUTCOMES_MAX + 1];
+    uint32_t n_outcomes; /* for which `verdicts` is filled */
+    bool compares;       /* the scores count */
+};
+
+/* The row has learned outcomes. */
+static void judge_list_outcomes(struct question *q, struct judge_listing *l)
+{
+    struct judgement *j = q->judgement;
+    for (; l->n_outcomes < q->row->n_outcomes; l->n_outcomes++) {
+        const struct judge_outcome *o = &q->row->outcomes[l->n_outcomes];
+        l->verdicts[l->n_outcomes + 1] = (unsigned char)o->verdict;
+        if (o->text.p != NULL && j->refusals == NULL)
+            j->refusals = arena_alloc(q->arena, q->n);
+    }
+}
+
+/* A node that the row does not know. slot: UINT32_MAX: there is no such node. */
+static void judge_listed_anew(struct question *q, struct judge_listing *l, uint32_t slot, size_t i)
+{
+    struct judgement *j = q->judgement;
+    j->request.work->nodes = (uint32_t)(q->n - i);
+    judge_set_score(q, i, SCORE_NONE);
+    enum verdict v = slot == UINT32_MAX ? judge_one(q, NULL, i)
+                                        : judge_evaluate(q, cache_node_at(q->cache, slot), i);
+    j->verdicts[i] = (unsigned char)v;
+    j->counts[v]++;
+    judge_list_outcomes(q, l);
+}
+
+/* Takes what the row knows of the candidates from i on, as long as all of them fit: most often that
+ * is true of many. Returns the first one that it did not take. */
+static size_t judge_listed_fitting(const struct question *q, struct judge_listing *l,
+                                   const struct judge_list *list, size_t i)
+{
+    const uint32_t *places = list->places;
+    const struct judge_entry *entries = q->row->entries;
+    uint64_t *scores = q->judgement->scores;
+    size_t began = i;
+    for (uint64_t odd = 0; i + LISTED_BLOCK <= q->n; i += LISTED_BLOCK) {
+        for (size_t k = 0; k < LISTED_BLOCK; k++) {
+            const struct judge_entry *e = &entries[places[i + k]];
+            /* Above the number of the outcome: whether there is no entry, or no score that counts.
+             */
+            odd |= (e->key & UINT16_MAX) | ((e->key - 1) >> 63) |
+                   ((uint64_t)(e->figure == SCORE_NONE) & (uint64_t)l->compares);
+            if (scores != NULL)
+                scores[i + k] = e->figure;
+        }
+        if (odd != 0)
+            break;
+    }
+    l->sums[0][0].times += i - began; /* the verdicts are 0 already */
+    return i;
+}
+
+/* The same where some do not fit. Returns the first one that the row does not know. */
+static size_t judge_listed_known(const struct question *q, struct judge_listing *l,
+                                 const struct judge_list *list, size_t i)
+{
+    const uint32_t *places = list->places;
+    const struct judge_entry *entries = q->row->entries;
+    unsigned char *verdicts = q->judgement->verdicts;
+    uint64_t *scores = q->judgement->scores;
+    unsigned char *refusals = q->judgement->refusals;
+    uint64_t no_score = l->compares ? 0 : 1; /* or'ed: whether a score is known, or not needed */
+    for (size_t n = q->n; i < n; i++) {
+        uint64_t key = entries[places[i]].key;
+        uint64_t figure = entries[places[i]].figure;
+        uint32_t number = (uint32_t)(key & UINT16_MAX);
+        if (key == 0 || (number | figure | no_score) == 0)
+            return i;
+        struct judge_tally *sum = &l->sums[i % LISTED_LANES][number];
+        verdicts[i] = l->verdicts[number];
+        sum->times++;
+        sum->figure = MAX_OF(sum->figure, figure);
+        if (scores != NULL)
+            scores[i] = figure & ((uint64_t)(number != 0) - 1);
+        if (refusals != NULL)
+            refusals[i] = (unsigned char)number;
+    }
+    return i;
+}
+
+/* Loads a node that is perhaps evaluated soon: a new row knows none. */
+static void judge_foresee(const struct question *q, uint32_t slot)
+{
+    const struct node *n = slot == UINT32_MAX ? NULL : cache_node_at(q->cache, slot);
+    if (n == NULL)
+        return;
+    __builtin_prefetch(&n->fault);
+    __builtin_prefetch(&n->counted);
+    __builtin_prefetch(&n->most_free);
+    __builtin_prefetch(&n->used);
+    __builtin_prefetch(&n->simple);
+}
+
+static void judge_listed(struct question *q, struct judge_listing *l, const struct judge_list *list)
+{
+    const struct work *work = q->judgement->request.work;
+    for (size_t i = 0; !work_is_over(work); i++) {
+        i = judge_listed_fitting(q, l, list, i);
+        i = judge_listed_known(q, l, list, i);
+        if (i == q->n)
+            break;
+        if (i + ANEW_AHEAD < q->n)
+            judge_foresee(q, list->slots[i + ANEW_AHEAD]);
+        judge_listed_anew(q, l, list->slots[i], i);
+    }
+    q->judgement->request.work->steps += q->n;
+}
+
+static void judge_find_denied(struct question *q, const struct judge_list *list)
+{
+    struct judgement *j = q->judgement;
+    j->denied = NULL;
+    if (j->counts[VERDICT_QUOTA] + j->counts[VERDICT_QUOTA_DENIED] == 0)
+        return;
+    for (size_t i = 0; i < q->n && j->denied == NULL; i++) {
+        if (list->slots[i] != UINT32_MAX)
+            judge_note_denial(j, cache_node_at(q->cache, list->slots[i]),
+                              (enum verdict)j->verdicts[i]);
+    }
+}
+
+static void judge_count_listed(struct question *q, const struct judge_listing *l)
+{
+    for (unsigned lane = 0; lane < LISTED_LANES; lane++) {
+        for (uint32_t number = 0; number <= l->n_outcomes; number++) {
+            const struct judge_tally *sum = &l->sums[lane][number];
+            struct judge_tally *tally = &q->tallies[number];
+            q->judgement->counts[l->verdicts[number]] += (unsigned)sum->times;
+            tally->times += sum->times;
+            tally->figure = MAX_OF(tally->figure, sum->figure);
+        }
+    }
+}
+
+/*
+ * Evaluates the candidates of a list whose nodes are known: most of them are known to the row, too,
+ * and then no node is looked at. False: the names have to be looked up.
+ */
+static bool judge_by_list(struct question *q, const struct filter_args *args)
+{
+    struct judge_listing l = {.n_outcomes = 0};
+    if (q->memo == NULL || args->list == 0 || !q->readable || q->held != NULL || q->own != NULL)
+        return false;
+    const struct judge_list *list =
+        judge_memo_list(q->memo, q->cache, args->list, args->names, args->n);
+    if (list == NULL || list->repeats || judge_row_of(q) == NULL)
+        return false;
+    judge_row_sync(q->memo, q->row, q->cache);
+    l.compares = q->judgement->scores != NULL && judge_compares(q);
+    judge_list_outcomes(q, &l);
+    judge_listed(q, &l, list);
+    judge_count_listed(q, &l);
+    judge_find_denied(q, list);
+    return true;
+}
+
 static void judge_look_up(struct question *q, const struct str *names, size_t n,
                           const struct node **ret)
 {
@@ -345,7 +519,8 @@ enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work 
     if (memo != NULL && !judge_memo_begin(memo, cache))
         q.memo = NULL;
     j.request.lack = &q.lack;
-    for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
+    bool listed = judge_by_list(&q, args);
+    for (size_t i = 0; !listed && i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
         judge_look_up(&q, args->names + i, n, nodes);

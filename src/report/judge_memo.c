@@ -1,6 +1,7 @@
 /*
- * A row is an array of entries by slot: a look-up is one comparison of versions. A slot that is
- * reused needs no care, because no two nodes of a cache have the same version.
+ * A row is an array of entries, and each slot of the cache has a place in it: a look-up is one
+ * comparison of versions. A slot that is reused needs no care, because no two nodes of a cache have
+ * the same version.
  *
  * The figures of a refusal are 200 bytes, but few nodes of a cluster differ in more than the free
  * memory. So an entry has the number of its outcome, and that figure. The strings of an outcome are
@@ -52,6 +53,8 @@ void judge_memo_done(struct judge_memo *m)
     while (m->n_rows > 0)
         judge_memo_drop_row(m, m->n_rows - 1);
     assert(m->bytes == 0);
+    for (unsigned i = 0; i < JUDGE_LISTS; i++)
+        mem_free(m->lists[i].slots);
     mem_free(m->slots);
     *m = (struct judge_memo){.n_rows = 0};
 }
@@ -75,9 +78,9 @@ static bool judge_memo_make_room(struct judge_memo *m, size_t bytes, const struc
 }
 
 static struct judge_row *judge_memo_add_row(struct judge_memo *m, const struct request *r,
-                                            uint64_t hash, uint32_t slots)
+                                            uint64_t hash, uint32_t places)
 {
-    uint32_t n = slots + slots / 8 + 16; /* room for nodes that come */
+    uint32_t n = places + places / 8 + 16; /* room for nodes that come */
     size_t bytes =
         sizeof(struct judge_row) + sizeof(struct request) + n * sizeof(struct judge_entry);
     if (!judge_memo_make_room(m, bytes, NULL))
@@ -115,12 +118,12 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
 {
     uint64_t hash = request_hash(c->nodes.seed, r);
     unsigned i = judge_memo_find(m, r, hash);
-    if (i < m->n_rows && m->rows[i]->n_entries < c->end_slot) {
+    uint32_t places = MAX_OF(c->end_slot, m->places) + 1;
+    if (i < m->n_rows && m->rows[i]->n_entries < places) {
         judge_memo_drop_row(m, i);
         i = m->n_rows;
     }
-    struct judge_row *row =
-        i < m->n_rows ? m->rows[i] : judge_memo_add_row(m, r, hash, c->end_slot);
+    struct judge_row *row = i < m->n_rows ? m->rows[i] : judge_memo_add_row(m, r, hash, places);
     if (row == NULL)
         return NULL;
     if (!judge_memo_same_scene(&row->scene, scene)) {
@@ -132,20 +135,56 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
     return row;
 }
 
-static const struct judge_entry *judge_memo_put(struct judge_row *row, const struct node *n,
-                                                uint32_t outcome, uint64_t figure)
+static uint32_t judge_memo_place_of(struct judge_memo *m, const struct node *n)
 {
-    if (n->slot >= row->n_entries || n->version >> 48 != 0)
+    uint32_t *place = &m->slots[n->slot].place;
+    if (*place == 0)
+        *place = ++m->places;
+    return *place;
+}
+
+static const struct judge_entry *judge_memo_put(struct judge_memo *m, struct judge_row *row,
+                                                const struct node *n, uint32_t outcome,
+                                                uint64_t figure)
+{
+    uint32_t place = judge_memo_place_of(m, n);
+    if (place >= row->n_entries || n->version >> 48 != 0)
         return NULL;
-    struct judge_entry *e = &row->entries[n->slot];
+    struct judge_entry *e = &row->entries[place];
     *e = (struct judge_entry){.key = n->version << 16 | outcome, .figure = figure};
     return e;
 }
 
-const struct judge_entry *judge_row_fits(struct judge_row *row, const struct node *n,
-                                         uint64_t score)
+const struct judge_entry *judge_row_fits(struct judge_memo *m, struct judge_row *row,
+                                         const struct node *n, uint64_t score)
 {
-    return judge_memo_put(row, n, 0, score);
+    return judge_memo_put(m, row, n, 0, score);
+}
+
+/* n: the slot's node; or NULL. */
+static void judge_memo_check_entry(const struct judge_memo *m, struct judge_row *row, uint32_t slot,
+                                   const struct node *n)
+{
+    uint32_t place = m->slots[slot].place;
+    if (place < row->n_entries && (n == NULL || row->entries[place].key >> 16 != n->version))
+        row->entries[place].key = 0;
+}
+
+void judge_row_sync(const struct judge_memo *m, struct judge_row *row, const struct cache *c)
+{
+    assert(m->n_slots >= c->n_slots);
+    uint64_t now = c->changes.stamps;
+    if (row->members == c->members && now - row->stamps < CHANGES_STAMPED) {
+        for (uint64_t stamp = row->stamps + 1; stamp <= now; stamp++) {
+            const struct node *n = cache_changed_node(change_stamped(&c->changes, stamp));
+            judge_memo_check_entry(m, row, n->slot, n);
+        }
+    } else {
+        for (uint32_t slot = 0; slot < c->n_slots; slot++)
+            judge_memo_check_entry(m, row, slot, cache_node_at(c, slot));
+    }
+    row->stamps = now;
+    row->members = c->members;
 }
 
 /* The figure of the reason that most nodes have of their own. */
@@ -237,7 +276,7 @@ const struct judge_entry *judge_row_refuses(struct judge_memo *m, struct judge_r
     *judge_memo_own_figure(v, &common) = 0;
     assert(v != VERDICT_FITS && figure >= 0);
     uint32_t outcome = judge_memo_outcome(m, row, v, &common, refused ? &refusal : NULL);
-    return outcome == 0 ? NULL : judge_memo_put(row, n, outcome, (uint64_t)figure);
+    return outcome == 0 ? NULL : judge_memo_put(m, row, n, outcome, (uint64_t)figure);
 }
 
 void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t figure,
@@ -329,4 +368,79 @@ void judge_memo_nodes(struct judge_memo *m, const struct cache *c, const struct 
     cache_nodes_each(c, names + i, n - i, ret + i);
     for (; m->request % LEARN_EACH == 1 && i < n; i++)
         judge_memo_learn(m, ret[i]);
+}
+
+/* ---- lists of names that are known as a whole ---- */
+
+static struct judge_list *judge_memo_find_list(struct judge_memo *m, uint64_t id)
+{
+    struct judge_list *oldest = &m->lists[0];
+    for (unsigned i = 0; i < JUDGE_LISTS; i++) {
+        if (m->lists[i].id == id)
+            return &m->lists[i];
+        oldest = m->lists[i].asked < oldest->asked ? &m->lists[i] : oldest;
+    }
+    return oldest;
+}
+
+/* Makes room for n names, or for as many as any other list has: then no list grows often. */
+static bool judge_memo_grow_list(const struct judge_memo *m, struct judge_list *list, size_t n)
+{
+    size_t cap = MAP_BATCH;
+    for (unsigned i = 0; i < JUDGE_LISTS; i++)
+        cap = MAX_OF(cap, m->lists[i].cap);
+    while (cap < n)
+        cap *= 2;
+    if (cap == list->cap)
+        return true;
+    uint32_t *grown = mem_resize(list->slots, 2 * cap * sizeof(*grown));
+    if (grown == NULL)
+        return false;
+    list->slots = grown;
+    list->places = grown + cap;
+    list->cap = cap;
+    return true;
+}
+
+static void judge_memo_look_up(struct judge_memo *m, const struct cache *c, struct judge_list *list,
+                               const struct str *names, size_t n)
+{
+    list->repeats = false;
+    for (size_t i = 0; i < n; i += MAP_BATCH) {
+        const struct node *nodes[MAP_BATCH];
+        size_t batch = MIN_OF(n - i, MAP_BATCH);
+        judge_memo_nodes(m, c, names + i, batch, nodes);
+        for (size_t k = 0; k < batch; k++) {
+            const struct node *node = nodes[k];
+            list->slots[i + k] = node == NULL ? UINT32_MAX : node->slot;
+            list->places[i + k] = node == NULL ? 0 : judge_memo_place_of(m, node);
+            if (node != NULL && !judge_memo_sees(m, node))
+                list->repeats = true;
+        }
+    }
+}
+
+const struct judge_list *judge_memo_list(struct judge_memo *m, const struct cache *c, uint64_t id,
+                                         const struct str *names, size_t n)
+{
+    struct judge_list *list = judge_memo_find_list(m, id);
+    assert(id != 0);
+    if (list->id != id || list->members != c->members) {
+        list->id = 0;
+        if (!judge_memo_grow_list(m, list, n))
+            return NULL;
+        judge_memo_look_up(m, c, list, names, n);
+        *list = (struct judge_list){.id = id,
+                                    .members = c->members,
+                                    .slots = list->slots,
+                                    .places = list->places,
+                                    .n = n,
+                                    .cap = list->cap,
+                                    .repeats = list->repeats};
+        if (!judge_memo_begin(m, c)) /* no node of the request was seen yet */
+            return NULL;
+    }
+    assert(list->n == n);
+    list->asked = ++m->lists_asked;
+    return list;
 }

@@ -52,6 +52,7 @@ struct question {
     bool filter;
     unsigned known;
     unsigned strangers;
+    unsigned first; /* the list begins with this one of its names */
 };
 
 static struct api api;
@@ -103,9 +104,10 @@ static unsigned up_to(unsigned most)
 static size_t text_names(char *out, size_t room, const struct question *q)
 {
     size_t n = 0;
-    for (unsigned i = 0; i < q->known + q->strangers; i++) {
+    for (unsigned k = 0; k < q->known + q->strangers; k++) {
+        unsigned i = (q->first + k) % (q->known + q->strangers);
         bool known = i < q->known;
-        n += (size_t)snprintf(out + n, room - n, "%s\"%s-%u\"", i == 0 ? "" : ",",
+        n += (size_t)snprintf(out + n, room - n, "%s\"%s-%u\"", k == 0 ? "" : ",",
                               known ? "node" : "nowhere", known ? i : i - q->known);
         assert(n < room);
     }
@@ -113,16 +115,18 @@ static size_t text_names(char *out, size_t room, const struct question *q)
 }
 
 /* While it warms up, the largest requests, of both kinds for each size of a pod, because cardpack
- * remembers verdicts and scores by size; later any request. Some nodes have room for the pod. */
+ * remembers verdicts and scores by size, with one list of names and with others, because it
+ * remembers some lists, too; later any request. Some nodes have room for the pod. */
 static void ask(struct http_peer *p, struct question *q)
 {
     static char names[HTTP_PEER_BYTES / 2];
     bool largest = round_i < phase->warm;
     *q = (struct question){.filter = largest ? p == peers : up_to(1) == 0,
                            .known = largest ? NODES : 1 + up_to(NODES - 1),
-                           .strangers = largest ? STRANGERS : up_to(STRANGERS)};
+                           .strangers = largest ? STRANGERS : up_to(STRANGERS),
+                           .first = largest && round_i % 2 == 1 ? round_i : 0};
     int names_n = (int)text_names(names, sizeof(names), q);
-    unsigned mem = 1 + (largest ? round_i % SIZES : up_to(SIZES - 1));
+    unsigned mem = 1 + (largest ? round_i / 2 : up_to(SIZES - 1));
     char pod[512];
     int pod_n =
         snprintf(pod, sizeof(pod),
@@ -306,7 +310,7 @@ static const struct phase phases[] = {
     {"it is ready", move_start, 1, 0, 1, 0, 0, 0},
     /* The first look at the configuration's file reads it; later looks see that it is unchanged. */
     {"a second in which nothing happens", move_second, 10, 15, 1, 0, 0, 0},
-    {"filter and prioritize", move_requests, SIZES, 300, PEERS, 0, 4, 0},
+    {"filter and prioritize", move_requests, 2 * SIZES, 300, PEERS, 0, 4, 0},
     {"an event that changes nothing", move_same, 10, 30, 1, 0, 0, 0},
     {"an event that changes a label", move_label, 10, 30, 1, 1, 0, 64}, /* the labels themselves */
     /* A buffer grows for it, twice as large each time, and is freed afterwards. */

@@ -15,6 +15,14 @@
 enum {
     STEPS = 40,
     QUESTIONS = 3, /* after each event */
+    ROLLS = JUDGE_LISTS + 2,
+};
+
+/* A list of names that the codec would remember: it is asked about again and again. */
+struct roll {
+    uint64_t id;
+    struct str names[W_NAMES];
+    size_t n;
 };
 
 struct inquiry {
@@ -24,23 +32,35 @@ struct inquiry {
     struct work work;
     struct work plain_work;
     struct w_pod pod;
-    struct str names[W_NAMES];
-    size_t n_names;
-    uint64_t steps; /* with the memo */
+    struct roll rolls[ROLLS];
+    uint64_t ids;          /* of rolls so far */
+    const struct roll *of; /* the question's */
+    uint64_t steps;        /* with the memo */
     uint64_t plain_steps;
 };
 
 /* Mostly the nodes' order, from some node on; some are left out, named twice, or do not exist. */
-static void make_names(struct inquiry *q)
+static void make_names(struct inquiry *q, struct roll *r)
 {
     struct world *w = &q->world;
     uint32_t first = once_in(w, 2) ? 0 : draw(w, COUNT_OF(w_nodes));
-    q->n_names = 0;
-    for (uint32_t i = 0; i < COUNT_OF(w_nodes) && q->n_names < W_NAMES; i++) {
+    *r = (struct roll){.id = ++q->ids};
+    for (uint32_t i = 0; i < COUNT_OF(w_nodes) && r->n < W_NAMES; i++) {
         uint32_t at = once_in(w, 12) ? draw(w, COUNT_OF(w_nodes)) : (first + i) % COUNT_OF(w_nodes);
         if (!once_in(w, 12))
-            q->names[q->n_names++] = str_of(w_nodes[at]);
+            r->names[r->n++] = str_of(w_nodes[at]);
     }
+}
+
+/* Most lists were asked about before, and some of them are replaced; the first one is not
+ * remembered. */
+static void choose_names(struct inquiry *q)
+{
+    struct world *w = &q->world;
+    struct roll *r = &q->rolls[once_in(w, 3) ? 0 : draw(w, ROLLS)];
+    if (r == q->rolls || r->id == 0 || once_in(w, 12))
+        make_names(q, r);
+    q->of = r;
 }
 
 /* A shape that was asked before, of an unknown pod or of one of the cluster's. */
@@ -50,7 +70,7 @@ static void make_question(struct inquiry *q)
     q->pod = w->shapes[draw(w, W_SHAPES)];
     q->pod.view.uid = str_of(w_pods[once_in(w, 2) ? W_PODS : draw(w, W_PODS)]);
     q->pod.view.containers = q->pod.containers;
-    make_names(q);
+    choose_names(q);
 }
 
 static void compare_lacks(struct inquiry *q, const struct judgement *a, const struct judgement *b)
@@ -80,16 +100,17 @@ static void compare_refusal(struct inquiry *q, const struct judgement *a, size_t
     enum verdict v = (enum verdict)a->verdicts[i];
     if (text.p == NULL)
         return;
-    const struct node *n = cache_node(&q->world.cache, q->names[i]);
+    const struct node *n = cache_node(&q->world.cache, q->of->names[i]);
     world_assert(&q->world, v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED);
-    world_assert(&q->world, str_eq(text, reason_node(&scratch, q->names[i], n, &a->request, v)));
+    world_assert(&q->world,
+                 str_eq(text, reason_node(&scratch, q->of->names[i], n, &a->request, v)));
 }
 
 static void compare(struct inquiry *q, const struct judgement *a, const struct judgement *b,
                     bool scored)
 {
     struct world *w = &q->world;
-    for (size_t i = 0; i < q->n_names; i++) {
+    for (size_t i = 0; i < q->of->n; i++) {
         world_assert(w, a->verdicts[i] == b->verdicts[i]);
         world_assert(w, !scored || a->scores[i] == b->scores[i]);
         compare_refusal(q, a, i);
@@ -108,8 +129,11 @@ static void ask(struct inquiry *q)
     struct err e = ERR_INIT;
     make_question(q);
     bool scored = once_in(&q->world, 2);
-    const struct filter_args args = {
-        .pod = q->pod.view, .names = q->names, .n = q->n_names, .by_name = true};
+    const struct filter_args args = {.pod = q->pod.view,
+                                     .names = q->of->names,
+                                     .n = q->of->n,
+                                     .by_name = true,
+                                     .list = q->of == q->rolls ? 0 : q->of->id};
     struct cache *c = &q->world.cache;
     arena_reset(&q->arena);
     if (once_in(&q->world, 8))
@@ -131,6 +155,7 @@ static void run_history(uint64_t seed, struct inquiry *q)
     world_open(&q->world, seed);
     arena_init(&q->arena, MIB);
     q->memo = (struct judge_memo){.n_rows = 0};
+    memset(q->rolls, 0, sizeof(q->rolls));
     for (q->world.step = 0; q->world.step < STEPS; q->world.step++) {
         world_step(&q->world);
         for (unsigned i = 0; i < QUESTIONS; i++)

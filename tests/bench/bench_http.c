@@ -13,13 +13,12 @@
 #include "base/limit.h"
 #include "bench.h"
 #include "cores.h"
-#include "http_child.h"
+#include "http_side.h"
 #include "scheduler_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PREFIX        "/gpushare-scheduler"
 #define TEXT_MAX      (1024 * MIB)
@@ -47,56 +46,26 @@ struct question {
     unsigned mem;
     enum whom whom;
     const char *text;
-    bool in_all;   /* once per name; else once per place in the shortlist */
-    double target; /* for the ratio with 5,000 names on one core */
+    bool in_all; /* once per name; else once per place in the shortlist */
 };
 
 static const struct question questions[] = {
     {"http-server", "echo by cardpack's server", "the request itself", NULL, MEM_FITS, OWN_ECHO, "",
-     true, 0},
+     true},
     {"filter-http", "all fit", "filter, all fit", PREFIX "/filter", MEM_FITS, CARDPACK, "\"node-",
-     true, 3},
+     true},
     {"filter-http", "none fits", "filter, none fits", PREFIX "/filter", MEM_TOO_MUCH, CARDPACK,
-     "\":\"Insufficient GPU Memory in one device", true, 0},
+     "\":\"Insufficient GPU Memory in one device", true},
     {"filter-http", "all fit, shortlist of 10", "filter, shortlist of 10", PREFIX "/filter",
-     MEM_FITS, SHORTENED, "\"node-", false, 0},
+     MEM_FITS, SHORTENED, "\"node-", false},
     {"prioritize-http", "all fit", "prioritize, all fit", PREFIX "/prioritize", MEM_FITS, CARDPACK,
-     "{\"Host\":\"node-", true, 0},
+     "{\"Host\":\"node-", true},
 };
-
-struct asked {
-    struct blocking_client client;
-    struct buf request;
-    size_t answer_n; /* length of a right answer */
-};
-
-static size_t ask(void *ctx)
-{
-    struct asked *a = ctx;
-    client_do(&a->client, buf_str(&a->request));
-    if (a->client.status != 200 || a->client.body.n != a->answer_n)
-        die("another answer than before: %u, %zu bytes", a->client.status, a->client.body.n);
-    return 1;
-}
-
-static size_t count(struct str in, const char *text)
-{
-    size_t n = 0;
-    size_t text_n = strlen(text);
-    const char *at;
-    while ((at = memmem(in.p, in.n, text, text_n)) != NULL) {
-        in = str_skip(in, (size_t)(at - in.p) + text_n);
-        n++;
-    }
-    return n;
-}
 
 /* Checks the first answer: complete, without an error, with the right number of names. */
-static void look(struct asked *a, const struct question *q, size_t names, bool by_name)
+static void look(const struct http_side *a, const struct question *q, size_t names, bool by_name)
 {
-    client_do(&a->client, buf_str(&a->request));
     struct str body = a->client.body;
-    a->answer_n = body.n;
     if (q->whom == OWN_ECHO) {
         if (!str_ends(buf_str(&a->request), body))
             die("an echo answers something else");
@@ -106,41 +75,23 @@ static void look(struct asked *a, const struct question *q, size_t names, bool b
     bool filter = strcmp(q->table, "filter-http") == 0;
     bool offered = filter && q->mem == MEM_FITS;
     const char *text = offered && !by_name ? "{\"metadata\":{\"name\":\"node-" : q->text;
-    size_t n = count(body, text);
+    size_t n = http_side_count(body, text);
     if (a->client.status != 200 || n != wanted ||
         (filter && !str_ends(body, STR("\"Error\":\"\"}"))))
         die("%s, %s, %zu names: status %u, %zu times %s: %.*s", q->table, q->what, names,
             a->client.status, n, text, (int)MIN_OF(body.n, (size_t)1000), body.p);
 }
 
-/* Checks an echo's answer: as many bytes as cardpack's, and it begins with the request's bytes. */
-static void look_at_echo(struct asked *a, struct str sent, size_t answer_n)
-{
-    client_do(&a->client, buf_str(&a->request));
-    struct str body = a->client.body;
-    size_t same = MIN_OF(sent.n, answer_n);
-    a->answer_n = answer_n;
-    if (a->client.status != 200 || body.n != answer_n || memcmp(body.p, sent.p, same) != 0)
-        die("an echo answers %zu bytes instead of %zu, or other ones", body.n, answer_n);
-}
-
 /* Prepares the same request for cardpack and for the echo, which answers with as many bytes. */
 static void prepare(const struct question *q, const struct http_child *servers, size_t names,
-                    bool by_name, struct asked *cardpack, struct asked *echo)
+                    bool by_name, struct http_side *cardpack, struct http_side *echo)
 {
-    char path[32];
     struct buf body;
     buf_init(&body, TEXT_MAX);
-    buf_init(&cardpack->request, TEXT_MAX);
-    buf_init(&echo->request, TEXT_MAX);
     args_write(&body, names, q->mem, by_name);
-    client_request(&cardpack->request, q->path == NULL ? "/" : q->path, buf_str(&body));
-    client_open(&cardpack->client, servers[q->whom].port);
+    http_side_open(cardpack, &servers[q->whom], q->path == NULL ? "/" : q->path, buf_str(&body));
     look(cardpack, q, names, by_name);
-    (void)snprintf(path, sizeof(path), "/%zu", cardpack->answer_n);
-    client_request(&echo->request, path, buf_str(&body));
-    client_open(&echo->client, servers[ECHO].port);
-    look_at_echo(echo, buf_str(&body), cardpack->answer_n);
+    http_side_open_echo(echo, &servers[ECHO], buf_str(&body), cardpack);
     buf_done(&body);
 }
 
@@ -164,8 +115,6 @@ static void tell(const struct question *q, bool apart, size_t names, bool by_nam
         .unit = "us",
         .beside = "an echo of as many bytes",
         .limit = echo_us,
-        .target = by_name && names == 5000 && !apart ? q->target : 0,
-        .sense = BENCH_AT_MOST,
     });
     (void)snprintf(table, sizeof(table), "echo-http%s", cores);
     (void)snprintf(echo, sizeof(echo), "%s%s", q->echo, nodes);
@@ -215,7 +164,7 @@ static void measure(const struct place *p, const char *cluster, size_t names, bo
                     size_t rounds)
 {
     struct http_child servers[SERVERS];
-    static struct asked asked[2 * N];
+    static struct http_side asked[2 * N];
     struct bench_side sides[2 * N];
     cores_pin(p->cores[0]);
     echo_start(&servers[ECHO]);
@@ -229,7 +178,7 @@ static void measure(const struct place *p, const char *cluster, size_t names, bo
         prepare(&questions[i], servers, names, by_name, &asked[2 * i + 1], &asked[2 * i]);
     for (size_t i = 0; i < COUNT_OF(sides); i++)
         sides[i] = (struct bench_side){
-            .once = ask,
+            .once = http_side_ask,
             .ctx = &asked[i],
             .asked = http_child_clock(&servers[i % 2 == 0 ? ECHO : questions[i / 2].whom])};
     take_turns(sides, false, names, by_name, rounds);
@@ -238,10 +187,8 @@ static void measure(const struct place *p, const char *cluster, size_t names, bo
         cores_pin(p->cores[1]);
         take_turns(sides, true, names, by_name, rounds);
     }
-    for (size_t i = 0; i < COUNT_OF(asked); i++) {
-        client_close(&asked[i].client);
-        buf_done(&asked[i].request);
-    }
+    for (size_t i = 0; i < COUNT_OF(asked); i++)
+        http_side_close(&asked[i]);
     for (size_t i = 0; i < SERVERS; i++)
         http_child_stop(&servers[i]);
 }
@@ -252,14 +199,7 @@ static void measure_cluster(const struct place *p, size_t names, size_t rounds)
     struct buf text;
     buf_init(&text, TEXT_MAX);
     cluster_write(&text, names);
-    int fd = temp_open(path);
-    for (size_t at = 0; at < text.n;) {
-        ssize_t n = write(fd, text.p + at, text.n - at);
-        if (n < 0)
-            die("%s can't be written", path);
-        at += (size_t)n;
-    }
-    (void)close(fd);
+    http_side_store(path, buf_str(&text));
     buf_done(&text);
     measure(p, path, names, true, rounds);
     if (names == NODES_MAX)

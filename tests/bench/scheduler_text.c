@@ -32,26 +32,26 @@
     "eletVersion\":\"\",\"kubeProxyVersion\":\"\",\"operatingSystem\":\"\",\"archit" \
     "ecture\":\"\"}}}"
 
-#define POD                                                                          \
-    "{\"metadata\":{\"name\":\"low-0\",\"namespace\":\"default\",\"uid\":\"d15d0d06" \
-    "-1640-4dda-b3f9-534449e9a932\",\"resourceVersion\":\"208\",\"generation\":1,\"" \
-    "creationTimestamp\":\"2026-11-21T14:09:32Z\",\"labels\":{\"app\":\"x\"}},\"spe" \
-    "c\":{\"containers\":[{\"name\":\"c0\",\"image\":\"busybox\",\"resources\":{\"l" \
-    "imits\":{\"aliyun.com/gpu-mem\":\"%u\"},\"requests\":{\"aliyun.com/gpu-mem\":"  \
-    "\"%u\"}},\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMess" \
-    "agePolicy\":\"File\",\"imagePullPolicy\":\"Always\"}],\"restartPolicy\":\"Alwa" \
-    "ys\",\"terminationGracePeriodSeconds\":0,\"dnsPolicy\":\"ClusterFirst\",\"secu" \
-    "rityContext\":{},\"schedulerName\":\"default-scheduler\",\"tolerations\":[{\"k" \
-    "ey\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoE" \
-    "xecute\",\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/unreachable"  \
-    "\",\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}" \
-    "],\"priorityClassName\":\"low\",\"priority\":10,\"enableServiceLinks\":true,\"" \
-    "preemptionPolicy\":\"PreemptLowerPriority\"},\"status\":{\"phase\":\"Pending\"" \
-    ",\"conditions\":[{\"type\":\"PodScheduled\",\"observedGeneration\":1,\"status"  \
-    "\":\"False\",\"lastProbeTime\":null,\"lastTransitionTime\":\"2026-11-21T14:09:" \
-    "32Z\",\"reason\":\"Unschedulable\",\"message\":\"0/3 nodes are available: 3 no" \
-    "de(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 n" \
-    "odes are available: 3 Preemption is not helpful for scheduling.\"}],\"qosClass" \
+#define POD                                                                           \
+    "{\"metadata\":{\"name\":\"low-0\",\"namespace\":\"%s\",\"uid\":\"d15d0d06-1640"  \
+    "-4dda-b3f9-534449e9a932\",\"resourceVersion\":\"208\",\"generation\":1,\"creati" \
+    "onTimestamp\":\"2026-11-21T14:09:32Z\",\"labels\":{\"app\":\"x\"%s}%s},\"spe"    \
+    "c\":{\"containers\":[{\"name\":\"c0\",\"image\":\"busybox\",\"resources\":{\"l"  \
+    "imits\":{\"aliyun.com/gpu-mem\":\"%u\"},\"requests\":{\"aliyun.com/gpu-mem\":"   \
+    "\"%u\"}},\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMess"  \
+    "agePolicy\":\"File\",\"imagePullPolicy\":\"Always\"}],\"restartPolicy\":\"Alwa"  \
+    "ys\",\"terminationGracePeriodSeconds\":0,\"dnsPolicy\":\"ClusterFirst\",\"secu"  \
+    "rityContext\":{},\"schedulerName\":\"default-scheduler\",\"tolerations\":[{\"k"  \
+    "ey\":\"node.kubernetes.io/not-ready\",\"operator\":\"Exists\",\"effect\":\"NoE"  \
+    "xecute\",\"tolerationSeconds\":300},{\"key\":\"node.kubernetes.io/unreachable"   \
+    "\",\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}"  \
+    "],\"priorityClassName\":\"low\",\"priority\":10,\"enableServiceLinks\":true,\""  \
+    "preemptionPolicy\":\"PreemptLowerPriority\"},\"status\":{\"phase\":\"Pending\""  \
+    ",\"conditions\":[{\"type\":\"PodScheduled\",\"observedGeneration\":1,\"status"   \
+    "\":\"False\",\"lastProbeTime\":null,\"lastTransitionTime\":\"2026-11-21T14:09:"  \
+    "32Z\",\"reason\":\"Unschedulable\",\"message\":\"0/3 nodes are available: 3 no"  \
+    "de(s) had untolerated taint(s). no new claims to deallocate, preemption: 0/3 n"  \
+    "odes are available: 3 Preemption is not helpful for scheduling.\"}],\"qosClass"  \
     "\":\"BestEffort\"}}"
 
 #define BOUND_POD                                                                              \
@@ -64,9 +64,27 @@
     "{\"aliyun.com/gpu-mem\":\"32\"}}}]},\"status\":{\"phase\":\"Running\"}}"
 
 #define NODE_STATUS "{\"aliyun.com/gpu-count\":\"8\",\"aliyun.com/gpu-mem\":\"128\"}"
-#define SMALL_NODE                                                           \
-    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-%05zu\"},\"status\":{" \
+#define SMALL_NODE                                                             \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-%05zu\"%s},\"status\":{" \
     "\"capacity\":" NODE_STATUS ",\"allocatable\":" NODE_STATUS "}}"
+
+/* A node with a model of card, and a pod in an anti-affinity group that holds %u GiB of every card.
+ */
+#define MODEL ",\"labels\":{\"nvidia.com/gpu.product\":\"NVIDIA-A100-SXM4-80GB\"}"
+#define POD_OF_GROUP                                                                          \
+    "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"low-%zu\",\"namespace\":\"default\","         \
+    "\"uid\":\"d15d0d06-1640-4dda-b3f9-%012zx\",\"labels\":{\"aliyun.com/gpu-count\":\"8\"}," \
+    "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0,1,2,3,4,5,6,7\","                        \
+    "\"cardpack.io/card-anti-affinity-group\":\"group-0\","                                   \
+    "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":%u,\\\"1\\\":%u,"    \
+    "\\\"2\\\":%u,\\\"3\\\":%u,\\\"4\\\":%u,\\\"5\\\":%u,\\\"6\\\":%u,\\\"7\\\":%u}}\"}},"    \
+    "\"spec\":{"                                                                              \
+    "\"nodeName\":\"node-%05zu\",\"containers\":[{\"name\":\"c0\",\"resources\":{\"limits\":" \
+    "{\"aliyun.com/gpu-mem\":\"%u\"}}}]},\"status\":{\"phase\":\"Running\"}}"
+#define QUOTAS                                                                                \
+    "{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"cardpack-quota\",\"namespace\":"        \
+    "\"kube-system\"},\"data\":{\"quota.yaml\":\"namespaces:\\n  limited: {limits: {memory: " \
+    "900000}}\\n  spent: {limits: {memory: 1}}\\n\"}}"
 
 static void check(const struct buf *out)
 {
@@ -78,9 +96,21 @@ void cluster_write(struct buf *out, size_t nodes)
 {
     buf_put(out, STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
     for (size_t i = 0; i < nodes; i++) {
-        buf_printf(out, "%s" SMALL_NODE "," BOUND_POD, i == 0 ? "" : ",", i, i, i, i);
+        buf_printf(out, "%s" SMALL_NODE "," BOUND_POD, i == 0 ? "" : ",", i, "", i, i, i);
     }
     buf_put(out, STR("]}"));
+    check(out);
+}
+
+void cluster_write_of_kinds(struct buf *out, size_t nodes)
+{
+    buf_put(out, STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
+    for (size_t i = 0; i < nodes; i++) {
+        unsigned k = i % 2 == 0 ? 4 : 8;
+        buf_printf(out, SMALL_NODE "," POD_OF_GROUP ",", i, MODEL, i, i, k, k, k, k, k, k, k, k, i,
+                   8 * k);
+    }
+    buf_put(out, STR(QUOTAS "]}"));
     check(out);
 }
 
@@ -105,9 +135,16 @@ static size_t *shuffled(size_t n)
 
 void args_write(struct buf *out, size_t nodes, unsigned mem, bool by_name)
 {
+    const struct pod_kind plain = {"default", "", ""};
+    args_write_of_kind(out, nodes, &plain, mem, by_name);
+}
+
+void args_write_of_kind(struct buf *out, size_t nodes, const struct pod_kind *kind, unsigned mem,
+                        bool by_name)
+{
     size_t *order = shuffled(nodes);
     buf_put(out, STR("{\"Pod\":"));
-    buf_printf(out, POD, mem, mem);
+    buf_printf(out, POD, kind->namespace, kind->labels, kind->more, mem, mem);
     buf_put(out, by_name ? STR(",\"Nodes\":null,\"NodeNames\":[")
                          : STR(",\"Nodes\":{\"metadata\":{},\"items\":["));
     for (size_t i = 0; i < nodes; i++) {

@@ -23,8 +23,9 @@
  * Values are whole numbers of millionths of a card, so equal nodes have equal costs, in whichever
  * order their cards are added.
  *
- * A solve takes some ten milliseconds and is cut into steps: market_begin copies what is idle, and
- * market_step does about a tenth of a millisecond of work. Until it ends the old prices hold.
+ * A solve takes some ten milliseconds and is cut into steps: market_begin counts the cards, and
+ * market_step does about a tenth of a millisecond of work, at first to copy what is idle. Until it
+ * ends the old prices hold. If nodes come or go during the copy, the solve is given up.
  */
 #pragma once
 
@@ -69,8 +70,7 @@ struct market {
     struct shapes shapes;
     struct market_kind kinds[MARKET_KINDS]; /* card.kind is the index plus 1 */
     uint32_t n_kinds;
-    struct market_values *owned; /* n_owned of them */
-    uint32_t n_owned;
+    struct market_values *owned; /* by class of the latest solve */
     int32_t rates[MARKET_RATES]; /* millionths of a card for a core */
     double core_price;           /* of the pods that ask for no card; in cards */
     double placed;               /* pods that got cards, and that gave them back; see turnover */
@@ -132,8 +132,8 @@ int64_t market_value(const struct market *m, const struct node *n);
 uint64_t market_due(const struct market *m);
 bool market_is_due(const struct market *m);
 
-/* Starts a solve for these nodes (struct node by name); ends one that is in progress. False: no
- * memory, or no shape asks for cards; the old prices stay. */
+/* Starts a solve for these nodes (struct node by name), which outlive it; ends one that is in
+ * progress. False: no memory, or no shape asks for cards; the old prices stay. */
 bool market_begin(struct market *m, const struct map *nodes);
 
 /* One step of the solve in progress. True: there is more to do. */

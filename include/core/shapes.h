@@ -43,7 +43,6 @@ struct shapes {
     double sum;        /* of all weights */
     uint64_t arrivals; /* pods so far */
     bool ageless;      /* older pods count as much as new ones */
-    uint64_t version;  /* changes when a shape takes the place of another, or is new */
 };
 
 void shapes_done(struct shapes *s);

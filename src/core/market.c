@@ -362,18 +362,21 @@ bool market_begin(struct market *m, const struct map *nodes)
     m->placed /= 2;
     m->departed /= 2;
     m->solve = market_solve_new(m, nodes);
-    if (m->solve == NULL)
-        return false;
-    m->solved_arrivals = m->shapes.arrivals;
-    m->interval = market_interval(m->solve);
-    return true;
+    if (m->solve != NULL)
+        m->solved_arrivals = m->shapes.arrivals;
+    return m->solve != NULL;
 }
 
 bool market_step(struct market *m)
 {
     if (m->solve == NULL || market_solve_step(m->solve))
         return m->solve != NULL;
-    (void)market_solve_publish(m->solve, m);
+    if (m->solve->lost) {
+        m->solved_arrivals = 0; /* it is due again */
+    } else {
+        m->interval = market_interval(m->solve);
+        (void)market_solve_publish(m->solve, m);
+    }
     market_solve_free(m->solve);
     m->solve = NULL;
     return false;

@@ -36,13 +36,14 @@ void market_solve_free(struct market_solve *s)
     mem_free(s->classes);
     mem_free(s->stocks);
     mem_free(s->items);
+    market_stock_end(s);
     mem_free(s);
 }
 
 struct market_solve *market_solve_new(const struct market *m, const struct map *nodes)
 {
     struct market_solve *s = mem_alloc(sizeof(*s));
-    if (s == NULL || market_stock_take(s, m, nodes))
+    if (s == NULL || market_stock_begin(s, m, nodes))
         return s;
     market_solve_free(s);
     return NULL;
@@ -415,6 +416,18 @@ bool market_solve_step(struct market_solve *s)
 {
     bool last = s->iteration == s->iterations;
     switch (s->part) {
+    case PART_COPY:
+        if (!market_stock_copy(s))
+            market_solve_enter(s, PART_SORT);
+        return !s->lost;
+    case PART_SORT:
+        if (!market_stock_sort(s))
+            market_solve_enter(s, PART_WEIGH);
+        return true;
+    case PART_WEIGH:
+        if (!market_stock_weigh(s))
+            market_solve_enter(s, PART_TABLES);
+        return true;
     case PART_TABLES:
         if (s->iteration == 0 && s->at == 0)
             market_solve_set_rates(s);
@@ -485,7 +498,6 @@ bool market_solve_publish(struct market_solve *s, struct market *m)
         market_solve_round(&s->classes[c], &values[c]);
     mem_free(m->owned);
     m->owned = values;
-    m->n_owned = s->n_classes;
     /* Kinds that came since the solve began get values with the next one. */
     for (uint32_t kind = 0; kind < m->n_kinds; kind++)
         m->kinds[kind].values = kind < s->n_kinds ? &values[s->class_of[kind]] : NULL;

@@ -15,6 +15,10 @@
 /* The part of the prices that is for an empty cluster, where all pods that come will leave. */
 #define EMPTY_PART 0.03
 
+/* What a step copies, and how many items it moves to sort them: each takes some 50 microseconds. */
+#define NODES_A_STEP 64
+#define MOVES_A_STEP 1024
+
 #define FIRST_ITERATIONS 100
 #define ITERATIONS       20
 
@@ -116,7 +120,7 @@ static uint32_t market_stock_copy_cards(const struct market_solve *s, const stru
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
         uint8_t left = empty && card_usable(c) && c->total > 0 ? FULL : c->left;
-        if (left > 0 && c->kind > 0)
+        if (left > 0 && c->kind > 0 && c->kind <= s->n_kinds) /* a new kind waits for the next */
             count = market_stock_add_card(
                 ret, count,
                 (struct solve_item){.class = s->class_of[c->kind - 1], .left = left, .count = 1});
@@ -124,10 +128,11 @@ static uint32_t market_stock_copy_cards(const struct market_solve *s, const stru
     return count;
 }
 
-/* The entry of this stock in a table of numbers plus 1, or the empty one for it. */
-static uint32_t *market_stock_find_stock(const struct market_solve *s, uint32_t *table, size_t mask,
-                                         const struct solve_stock *x)
+/* The entry of this stock in the table, or the empty one for it. */
+static uint32_t *market_stock_find_stock(const struct market_solve *s, const struct solve_stock *x)
 {
+    uint32_t *table = s->copy.slots;
+    size_t mask = s->copy.mask;
     uint64_t hash = (uint64_t)(x->cores * 1000) * UINT64_C(0x9e3779b97f4a7c15);
     for (uint32_t i = 0; i < x->n; i++) {
         const struct solve_item *it = &s->items[x->first + i];
@@ -149,7 +154,7 @@ static void market_stock_note_most(struct market_solve *s, const struct node *n)
 {
     uint32_t counts[MARKET_KINDS] = {0};
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (n->cards[i].kind == 0)
+        if (n->cards[i].kind == 0 || n->cards[i].kind > s->n_kinds)
             continue;
         uint8_t class = s->class_of[n->cards[i].kind - 1];
         uint32_t *most = &s->classes[class].most;
@@ -158,37 +163,21 @@ static void market_stock_note_most(struct market_solve *s, const struct node *n)
     }
 }
 
-static void market_stock_count_idle(struct market_solve *s, const struct solve_stock *x)
-{
-    s->idle_cores += x->nodes * x->cores;
-    for (uint32_t i = 0; i < x->n; i++) {
-        const struct solve_item *it = &s->items[x->first + i];
-        s->idle_cards += x->nodes * it->left * it->count / FULL;
-    }
-}
-
-/* A table that finds equal stocks: numbers plus 1. */
-struct stock_index {
-    uint32_t *slots;
-    size_t mask;
-    uint32_t end; /* of the items */
-};
-
 /* Equal idle parts are evaluated once. On an empty cluster there are few different ones. A node
  * whose cards are all in use has no items: pods that ask for no card can use its cores. */
-static void market_stock_add_stock(struct market_solve *s, struct stock_index *index,
-                                   const struct node *n, bool empty)
+static void market_stock_add_stock(struct market_solve *s, const struct node *n, bool empty)
 {
+    struct solve_copy *c = &s->copy;
     int64_t cpu = empty ? market_cores_of(n->host_total.cpu) : market_cores(n);
-    struct solve_stock x = {.cores = (double)cpu / 1000, .first = index->end};
-    x.n = market_stock_copy_cards(s, n, empty, &s->items[index->end]);
+    struct solve_stock x = {.cores = (double)cpu / 1000, .first = c->items};
+    x.n = market_stock_copy_cards(s, n, empty, &s->items[c->items]);
     if (x.n == 0 && n->n_cards == 0)
         return;
-    uint32_t *at = market_stock_find_stock(s, index->slots, index->mask, &x);
+    uint32_t *at = market_stock_find_stock(s, &x);
     if (*at == 0) {
         s->stocks[s->n_stocks++] = x;
         *at = s->n_stocks;
-        index->end += x.n;
+        c->items += x.n;
     }
     struct solve_stock *found = &s->stocks[*at - 1];
     *(empty ? &found->empty : &found->now) += 1;
@@ -206,103 +195,134 @@ static bool market_stock_comes_before(const void *ctx, uint32_t a, uint32_t b)
     return memcmp(&s->items[x->first], &s->items[y->first], x->n * sizeof(*s->items)) < 0;
 }
 
-/* The map has the nodes in an order that is drawn when the process starts, and sums of numbers with
- * fractions depend on the order. In an order of their own all processes find the same prices. */
-static bool market_stock_sort_stocks(struct market_solve *s)
+/* Whether there is room for what the node has: its cards may have changed since they were
+ * counted. */
+static bool market_stock_has_room(const struct market_solve *s, const struct node *n)
 {
-    uint32_t *order = mem_alloc((s->n_stocks + 1) * sizeof(*order));
-    struct solve_stock *sorted = mem_alloc((s->n_stocks + 1) * sizeof(*sorted));
-    bool there = order != NULL && sorted != NULL;
-    for (uint32_t i = 0; there && i < s->n_stocks; i++)
-        order[i] = i;
-    if (there)
-        sort_by(order, s->n_stocks, market_stock_comes_before, s);
-    for (uint32_t i = 0; there && i < s->n_stocks; i++)
-        sorted[i] = s->stocks[order[i]];
-    mem_free(order);
-    mem_free(there ? s->stocks : sorted);
-    s->stocks = there ? sorted : s->stocks;
-    return there;
+    const struct solve_copy *c = &s->copy;
+    return c->items + 2 * (size_t)n->n_cards <= c->max_items && s->n_stocks + 2 <= c->max_stocks;
 }
 
-static void market_stock_fill_stocks(struct market_solve *s, const struct map *nodes,
-                                     bool with_empty, struct stock_index *index)
+/* A node that comes or goes may move others in the map: some would be counted twice, or not. */
+bool market_stock_copy(struct market_solve *s)
 {
-    size_t cursor = 0;
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
+    struct solve_copy *c = &s->copy;
+    for (unsigned i = 0; i < NODES_A_STEP; i++) {
+        const struct node *n = c->nodes->n == c->n_nodes ? map_next(c->nodes, &c->cursor) : NULL;
+        s->lost = c->nodes->n != c->n_nodes || (n != NULL && !market_stock_has_room(s, n));
+        if (n == NULL || s->lost)
+            return false;
         market_stock_note_most(s, n);
-        market_stock_add_stock(s, index, n, false);
-        if (with_empty)
-            market_stock_add_stock(s, index, n, true);
+        market_stock_add_stock(s, n, false);
+        if (c->with_empty)
+            market_stock_add_stock(s, n, true);
     }
-}
-
-static void market_stock_weigh_stocks(struct market_solve *s, double turnover)
-{
-    double empty = EMPTY_PART * turnover;
-    for (uint32_t i = 0; i < s->n_stocks; i++) {
-        struct solve_stock *x = &s->stocks[i];
-        x->nodes = x->now * (1 - empty) + x->empty * empty;
-        market_stock_count_idle(s, x);
-    }
-}
-
-static bool market_stock_take_stocks(struct market_solve *s, const struct map *nodes,
-                                     double turnover)
-{
-    size_t cards = 0;
-    size_t slots = 16;
-    size_t cursor = 0;
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor))
-        cards += n->n_cards;
-    while (slots < 4 * nodes->n)
-        slots *= 2;
-    struct stock_index index = {.slots = mem_alloc(slots * sizeof(*index.slots)),
-                                .mask = slots - 1};
-    s->stocks = mem_alloc((2 * nodes->n + 1) * sizeof(*s->stocks));
-    s->items = mem_alloc((2 * cards + 1) * sizeof(*s->items));
-    bool there = index.slots != NULL && s->stocks != NULL && s->items != NULL;
-    if (there)
-        market_stock_fill_stocks(s, nodes, turnover > 0, &index);
-    mem_free(index.slots);
-    if (!there || !market_stock_sort_stocks(s))
-        return false;
-    market_stock_weigh_stocks(s, turnover);
     return true;
 }
 
-/* How many cards there are of each kind, idle or not. */
-static void market_stock_count_kinds(const struct map *nodes, uint64_t ret[static MARKET_KINDS])
+/* The map has the nodes in an order that is drawn when the process starts, and sums of numbers with
+ * fractions depend on the order. In an order of their own all processes find the same prices. */
+bool market_stock_sort(struct market_solve *s)
+{
+    struct sort_job *job = &s->copy.sort;
+    for (; job->n < s->n_stocks; job->n++)
+        job->items[job->n] = job->n;
+    return sort_step(job, MOVES_A_STEP, market_stock_comes_before, s);
+}
+
+static void market_stock_count_idle(struct market_solve *s, const struct solve_stock *x)
+{
+    s->idle_cores += x->nodes * x->cores;
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct solve_item *it = &s->items[x->first + i];
+        s->idle_cards += x->nodes * it->left * it->count / FULL;
+    }
+}
+
+bool market_stock_weigh(struct market_solve *s)
+{
+    struct solve_copy *c = &s->copy;
+    for (uint32_t i = 0; i < MOVES_A_STEP && s->at < s->n_stocks; i++) {
+        struct solve_stock *x = &c->sorted[s->at];
+        *x = s->stocks[c->sort.items[s->at++]];
+        x->nodes = x->now * (1 - c->empty_part) + x->empty * c->empty_part;
+        market_stock_count_idle(s, x);
+    }
+    if (s->at < s->n_stocks)
+        return true;
+    struct solve_stock *unsorted = s->stocks;
+    s->stocks = c->sorted;
+    c->sorted = unsorted;
+    s->pods = s->idle_cards / c->filled;
+    market_stock_end(s);
+    return false;
+}
+
+void market_stock_end(struct market_solve *s)
+{
+    struct solve_copy *c = &s->copy;
+    mem_free(c->slots);
+    mem_free(c->sort.items);
+    mem_free(c->sort.spare);
+    mem_free(c->sorted);
+    *c = (struct solve_copy){.nodes = NULL};
+}
+
+/* cards: of all nodes. */
+static bool market_stock_open(struct market_solve *s, const struct map *nodes, uint64_t cards)
+{
+    struct solve_copy *c = &s->copy;
+    size_t slots = 16;
+    while (slots < 4 * nodes->n)
+        slots *= 2;
+    c->mask = slots - 1;
+    c->max_stocks = 2 * nodes->n + 2;
+    c->max_items = 2 * (size_t)cards + 1;
+    c->slots = mem_alloc(slots * sizeof(*c->slots));
+    c->sort.items = mem_alloc(c->max_stocks * sizeof(*c->sort.items));
+    c->sort.spare = mem_alloc(c->max_stocks * sizeof(*c->sort.spare));
+    c->sorted = mem_alloc(c->max_stocks * sizeof(*c->sorted));
+    s->stocks = mem_alloc(c->max_stocks * sizeof(*s->stocks));
+    s->items = mem_alloc(c->max_items * sizeof(*s->items));
+    return c->slots != NULL && c->sort.items != NULL && c->sort.spare != NULL &&
+           c->sorted != NULL && s->stocks != NULL && s->items != NULL;
+}
+
+/* How many cards there are of each kind, idle or not. Returns how many there are in all. */
+static uint64_t market_stock_count_kinds(const struct map *nodes, uint64_t ret[static MARKET_KINDS])
 {
     size_t cursor = 0;
+    uint64_t cards = 0;
     memset(ret, 0, MARKET_KINDS * sizeof(*ret));
     for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         for (uint32_t i = 0; i < n->n_cards; i++) {
             if (n->cards[i].kind > 0)
                 ret[n->cards[i].kind - 1]++;
         }
+        cards += n->n_cards;
     }
+    return cards;
 }
 
-bool market_stock_take(struct market_solve *s, const struct market *m, const struct map *nodes)
+bool market_stock_begin(struct market_solve *s, const struct market *m, const struct map *nodes)
 {
     uint64_t cards_of[MARKET_KINDS];
-    double filled = 0;
+    struct solve_copy *c = &s->copy;
     s->iterations = m->solved == 0 ? FIRST_ITERATIONS : ITERATIONS;
     s->core_price = m->core_price;
     s->n_kinds = m->n_kinds;
     s->shapes = mem_alloc((m->shapes.n + 1) * sizeof(*s->shapes));
     if (s->shapes == NULL)
         return false;
-    market_stock_count_kinds(nodes, cards_of);
+    uint64_t cards = market_stock_count_kinds(nodes, cards_of);
     for (uint32_t kind = 0; kind < s->n_kinds; kind++)
         s->n_cards += cards_of[kind];
     market_stock_take_shapes(s, m, cards_of);
+    *c = (struct solve_copy){.nodes = nodes,
+                             .n_nodes = nodes->n,
+                             .with_empty = m->turnover > 0,
+                             .empty_part = EMPTY_PART * m->turnover};
     for (uint32_t j = 0; j < s->n_shapes; j++)
-        filled += s->shapes[j].share * s->shapes[j].filled;
-    if (filled <= 0 || !market_stock_take_classes(s, m) ||
-        !market_stock_take_stocks(s, nodes, m->turnover))
-        return false;
-    s->pods = s->idle_cards / filled;
-    return true;
+        c->filled += s->shapes[j].share * s->shapes[j].filled;
+    return c->filled > 0 && market_stock_take_classes(s, m) && market_stock_open(s, nodes, cards);
 }

@@ -2,6 +2,7 @@
  * market_solve.c finds the prices. */
 #pragma once
 
+#include "base/sort.h"
 #include "core/market.h"
 
 /* What shape_steps says of a card of this kind; 0 also if the shape rules the model out. */
@@ -67,7 +68,27 @@ struct solve_stock {
     uint32_t n;
 };
 
+/* What is idle, while it is being copied. */
+struct solve_copy {
+    const struct map *nodes; /* borrowed from the cache */
+    size_t n_nodes;          /* when the copy began */
+    size_t cursor;
+    bool with_empty;
+    double empty_part; /* of the prices */
+    double filled;     /* cards that a pod fills, on average */
+    uint32_t *slots;   /* a table that finds equal stocks, numbers plus 1; owned */
+    size_t mask;
+    uint32_t items; /* so far */
+    size_t max_items;
+    size_t max_stocks;
+    struct sort_job sort;       /* of the stocks' numbers; owned */
+    struct solve_stock *sorted; /* owned */
+};
+
 enum solve_part {
+    PART_COPY,
+    PART_SORT,
+    PART_WEIGH,
     PART_TABLES,
     PART_STOCKS,
     PART_SUPPLY,
@@ -93,10 +114,20 @@ struct market_solve {
     double rates[RATES];
     uint32_t iteration;
     uint32_t iterations;
+    struct solve_copy copy;
+    bool lost; /* nodes came or went during the copy: it can't be used */
     enum solve_part part;
     uint32_t at; /* in the part */
 };
 
-/* Copies the shapes, and what is idle on these nodes. False: no memory, or no shape that asks for
- * cards fits on any card; what was copied stays in s. */
-bool market_stock_take(struct market_solve *s, const struct market *m, const struct map *nodes);
+/* Copies the shapes, and prepares a copy of what is idle on these nodes. False: no memory, or no
+ * shape that asks for cards fits on any card; what was copied stays in s. */
+bool market_stock_begin(struct market_solve *s, const struct market *m, const struct map *nodes);
+
+/* A step of each part of the copy. True: there is more to do in this part. */
+bool market_stock_copy(struct market_solve *s);
+bool market_stock_sort(struct market_solve *s);
+bool market_stock_weigh(struct market_solve *s);
+
+/* Frees what only the copy needs. */
+void market_stock_end(struct market_solve *s);

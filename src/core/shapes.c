@@ -94,7 +94,6 @@ static struct known_shape *shapes_new(struct shapes *s, const struct shape *x, u
     k->shape.models = (struct str){.p = models, .n = x->models.n};
     if (models != NULL)
         memcpy(models, x->models.p, x->models.n);
-    s->version++;
     return k;
 }
 

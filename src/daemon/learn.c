@@ -58,11 +58,14 @@ static bool learn_sum(struct learn *l)
 static bool learn_step(struct learn *l)
 {
     struct policies *p = &l->cache->policies;
-    if (p->market.solve == NULL)
+    const struct market *m = &p->market;
+    uint64_t solved = m->solved;
+    if (m->solve == NULL)
         return l->summing && learn_sum(l);
     if (policies_step(p))
         return true;
-    const struct market *m = &p->market;
+    if (m->solved == solved) /* given up, or no memory */
+        return l->summing;
     log_debug("policies learned", kv_uint("lesson", m->solved), kv_uint("pods", m->solved_arrivals),
               kv_uint("next", market_due(m)),
               kv_uint("pods_meanwhile", m->shapes.arrivals - m->solved_arrivals));

@@ -30,6 +30,20 @@ static int by_number(const void *a, const void *b)
 
 static const uint32_t lengths[] = {0, 1, 2, 3, 7, 16, 17, 18, 100, 1024, MOST};
 
+/* Sorts in steps of `moves` items and one large step. */
+static void sort_some(uint32_t *items, uint32_t n, struct keys *k, uint32_t moves)
+{
+    static uint32_t a[MOST];
+    static uint32_t b[MOST];
+    struct sort_job job = {.items = a, .spare = b, .n = n};
+    memcpy(a, items, n * sizeof(*items));
+    for (unsigned i = 0; i < 100; i++)
+        (void)sort_step(&job, moves, before, k);
+    while (sort_step(&job, UINT32_MAX, before, k)) {
+    }
+    memcpy(items, job.items, n * sizeof(*items));
+}
+
 /* Same result as libc's qsort, for few and many different keys, in any order, ascending and
  * descending; with a bounded number of comparisons. */
 START_TEST(sorts_as_libc)
@@ -48,8 +62,15 @@ START_TEST(sorts_as_libc)
         }
         unsigned asked = 0;
         k.asked = &asked;
-        sort_by(items, n, before, &k);
+        sort_some(items, n, &k, way + 1);
+        ck_assert_uint_le(asked, n * 12);
         qsort(expected, n, sizeof(expected[0]), by_number);
+        for (uint32_t i = 0; i < n; i++)
+            ck_assert_uint_eq(items[i], (uint32_t)expected[i]);
+        for (uint32_t i = 0; i < n; i++)
+            items[i] = i;
+        asked = 0;
+        sort_by(items, n, before, &k);
         for (uint32_t i = 0; i < n; i++)
             ck_assert_uint_eq(items[i], (uint32_t)expected[i]);
         ck_assert_uint_le(asked, n <= 16 ? 120 : 2 * n * 12);

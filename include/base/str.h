@@ -30,18 +30,19 @@ static inline bool str_eq(struct str a, struct str b)
  * strings: a call of memcpy takes longer than such a copy. */
 static inline char *str_copy(char *to, struct str s)
 {
-    uint64_t word;
-    if (s.n < sizeof(word)) {
+    const size_t half = 8;
+    const size_t step = 16;
+    if (s.n < half) {
         for (size_t i = 0; i < s.n; i++)
             to[i] = s.p[i];
-        return to + s.n;
+    } else if (s.n < step) {
+        memcpy(to, s.p, half);
+        memcpy(to + s.n - half, s.p + s.n - half, half);
+    } else {
+        for (size_t i = 0; i + step < s.n; i += step)
+            memcpy(to + i, s.p + i, step);
+        memcpy(to + s.n - step, s.p + s.n - step, step);
     }
-    for (size_t i = 0; i + sizeof(word) < s.n; i += sizeof(word)) {
-        memcpy(&word, s.p + i, sizeof(word));
-        memcpy(to + i, &word, sizeof(word));
-    }
-    memcpy(&word, s.p + s.n - sizeof(word), sizeof(word));
-    memcpy(to + s.n - sizeof(word), &word, sizeof(word));
     return to + s.n;
 }
 

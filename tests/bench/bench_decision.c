@@ -239,15 +239,17 @@ static void measure(enum pack policy)
                                  {.once = decide_seen, .ctx = &d},
                                  {.once = decide_anew, .ctx = &d}};
     bench_turns_alone(sides, COUNT_OF(sides), ROUNDS);
-    for (int i = 1; i <= 2; i++)
+    for (int i = 1; i <= 2; i++) {
+        char what[64];
+        (void)snprintf(what, sizeof(what), "%s, %s", pack_name(policy),
+                       i == 1 ? "a shape seen before" : "the first time");
         bench_figure(&(struct figure){.table = "decision",
-                                      .what = i == 1 ? "seen before" : "the first time",
-                                      .by = pack_name(policy),
-                                      .x = d.nodes,
+                                      .what = what,
                                       .value = sides[i].us,
                                       .unit = "us",
                                       .target = i == 1 ? 30 : 100,
                                       .sense = BENCH_AT_MOST});
+    }
     for (size_t i = 0; i < COUNT_OF(d.anew); i++)
         buf_done(&d.anew[i]);
     for (size_t i = 0; i < COUNT_OF(sizes); i++)

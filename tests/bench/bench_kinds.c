@@ -110,15 +110,15 @@ static void measure(const struct kind *kind, int level, const struct http_child 
     args_write_of_kind(&body, size->names, &kind->pod, kind->mem[level], true);
     for (enum way way = 0; way < end; way++) {
         const struct http_child *server = &servers[way == SHORTENED ? CARDPACK_SHORT : CARDPACK];
-        struct http_side *own = &asked[2 * way + 1];
+        struct http_side *own = &asked[2 * (size_t)way + 1];
         http_side_open(own, server, way == PRIORITIZE ? PREFIX "/prioritize" : PREFIX "/filter",
                        buf_str(&body));
         look(own, kind, level, way, size->names);
-        http_side_open_echo(&asked[2 * way], &servers[ECHO], buf_str(&body), own);
-        sides[2 * way] = (struct bench_side){.once = http_side_ask,
-                                             .ctx = &asked[2 * way],
-                                             .asked = http_child_clock(&servers[ECHO])};
-        sides[2 * way + 1] = (struct bench_side){
+        http_side_open_echo(&asked[2 * (size_t)way], &servers[ECHO], buf_str(&body), own);
+        sides[2 * (size_t)way] = (struct bench_side){.once = http_side_ask,
+                                                     .ctx = &asked[2 * (size_t)way],
+                                                     .asked = http_child_clock(&servers[ECHO])};
+        sides[2 * (size_t)way + 1] = (struct bench_side){
             .once = http_side_ask, .ctx = own, .asked = http_child_clock(server)};
     }
     buf_done(&body);
@@ -131,14 +131,14 @@ static void measure(const struct kind *kind, int level, const struct http_child 
                        level_names[level]);
         bench_figure(&(struct figure){.table = table,
                                       .what = what,
-                                      .value = sides[2 * way + 1].us,
+                                      .value = sides[2 * (size_t)way + 1].us,
                                       .unit = "us",
                                       .beside = "an echo of as many bytes",
-                                      .limit = sides[2 * way].us,
+                                      .limit = sides[2 * (size_t)way].us,
                                       .target = size->target,
                                       .sense = BENCH_AT_MOST});
-        http_side_close(&asked[2 * way]);
-        http_side_close(&asked[2 * way + 1]);
+        http_side_close(&asked[2 * (size_t)way]);
+        http_side_close(&asked[2 * (size_t)way + 1]);
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include "unit.h"
 
+#include <stdlib.h>
+
 static int sign(int x)
 {
     return (x > 0) - (x < 0);
@@ -231,6 +233,26 @@ START_TEST(reads_utf8)
 
 END_TEST
 
+/* Of any length: neither a byte too few nor too many, in either string. */
+START_TEST(copies_short_strings)
+{
+    for (size_t n = 0; n <= 100; n++) {
+        char *from = malloc(n);
+        char to[102];
+        ck_assert(from != NULL || n == 0);
+        for (size_t i = 0; i < n; i++)
+            from[i] = (char)(i + 1);
+        memset(to, '.', sizeof(to));
+        ck_assert_ptr_eq(str_copy(to + 1, (struct str){from, n}), to + 1 + n);
+        ck_assert(to[0] == '.' && to[n + 1] == '.');
+        if (n > 0)
+            ck_assert_mem_eq(to + 1, from, n);
+        free(from);
+    }
+}
+
+END_TEST
+
 START_TEST(stores_one_behind_the_other)
 {
     char room[8] = "........";
@@ -289,6 +311,7 @@ int main(void)
     tcase_add_loop_test(tc, reads_i64, 0, COUNT_OF(i64s));
     tcase_add_loop_test(tc, reads_utf8, 0, COUNT_OF(characters));
     tcase_add_loop_test(tc, cuts_between_characters, 0, COUNT_OF(heads));
+    tcase_add_test(tc, copies_short_strings);
     tcase_add_test(tc, stores_one_behind_the_other);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

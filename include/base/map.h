@@ -22,6 +22,7 @@ struct map {
     struct map_slot *slots; /* owned; cap of them, a power of two, or NULL */
     size_t cap;
     size_t n;
+    uint64_t moves;    /* changes when an object comes or goes, which may move others */
     size_t key_offset; /* of the struct str within an object */
     struct map_seed seed;
 };

@@ -219,6 +219,7 @@ enum errc map_put(struct map *m, void *object)
     assert(m->slots[i].object == NULL);
     m->slots[i] = (struct map_slot){.object = object, .hash = hash};
     m->n++;
+    m->moves++;
     return OK;
 }
 
@@ -247,6 +248,7 @@ void *map_del(struct map *m, struct str key)
         return NULL;
     map_close_gap(m, i);
     m->n--;
+    m->moves++;
     return object;
 }
 

@@ -208,8 +208,8 @@ bool market_stock_copy(struct market_solve *s)
 {
     struct solve_copy *c = &s->copy;
     for (unsigned i = 0; i < NODES_A_STEP; i++) {
-        const struct node *n = c->nodes->n == c->n_nodes ? map_next(c->nodes, &c->cursor) : NULL;
-        s->lost = c->nodes->n != c->n_nodes || (n != NULL && !market_stock_has_room(s, n));
+        const struct node *n = c->nodes->moves == c->moves ? map_next(c->nodes, &c->cursor) : NULL;
+        s->lost = c->nodes->moves != c->moves || (n != NULL && !market_stock_has_room(s, n));
         if (n == NULL || s->lost)
             return false;
         market_stock_note_most(s, n);
@@ -319,7 +319,7 @@ bool market_stock_begin(struct market_solve *s, const struct market *m, const st
         s->n_cards += cards_of[kind];
     market_stock_take_shapes(s, m, cards_of);
     *c = (struct solve_copy){.nodes = nodes,
-                             .n_nodes = nodes->n,
+                             .moves = nodes->moves,
                              .with_empty = m->turnover > 0,
                              .empty_part = EMPTY_PART * m->turnover};
     for (uint32_t j = 0; j < s->n_shapes; j++)

@@ -71,7 +71,7 @@ struct solve_stock {
 /* What is idle, while it is being copied. */
 struct solve_copy {
     const struct map *nodes; /* borrowed from the cache */
-    size_t n_nodes;          /* when the copy began */
+    uint64_t moves;          /* of the map, when the copy began */
     size_t cursor;
     bool with_empty;
     double empty_part; /* of the prices */

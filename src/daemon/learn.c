@@ -27,7 +27,7 @@ static void learn_begin_sums(struct learn *l)
 {
     l->summing = true;
     l->cursor = 0;
-    l->nodes = l->cache->nodes.n;
+    l->moves = l->cache->nodes.moves;
     l->waste_so_far = 0;
     l->value_so_far = 0;
 }
@@ -37,7 +37,7 @@ static void learn_begin_sums(struct learn *l)
 static bool learn_sum(struct learn *l)
 {
     const struct policies *p = &l->cache->policies;
-    if (l->nodes != l->cache->nodes.n)
+    if (l->moves != l->cache->nodes.moves)
         learn_begin_sums(l);
     for (unsigned i = 0; i < NODES_A_STEP; i++) {
         const struct node *n = cache_next_node(l->cache, &l->cursor);

@@ -22,7 +22,7 @@ struct learn {
     /* The sums in progress. */
     bool summing;
     size_t cursor;
-    size_t nodes; /* in the cache when they began */
+    uint64_t moves; /* of the cache's map of nodes, when they began */
     double waste_so_far;
     double value_so_far;
 };

@@ -73,6 +73,13 @@ struct str http_request_value(struct http_request *r, const char *name)
     return STR_NULL;
 }
 
+struct str http_request_parameter(struct http_request *r, const char *name)
+{
+    (void)r;
+    (void)name;
+    return STR_NULL;
+}
+
 /* Runs the code that writes log lines, but discards the lines. */
 static inline void quiet(void)
 {

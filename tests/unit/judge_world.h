@@ -17,7 +17,7 @@ enum {
     W_PODS = 14,
     W_CARDS = 4,
     W_SHAPES = 6, /* of each history */
-    W_NAMES = 16, /* at most, in one question */
+    W_NAMES = 24, /* at most, in one question */
     W_PARTS = 3,  /* containers */
 };
 

@@ -31,7 +31,7 @@ struct ingest {
      * none). NULL: not wanted. */
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
     void *ctx;
-    bool lost;              /* out of memory on an object: the cache is incomplete */
+    bool lost;                  /* out of memory on an object: the cache is incomplete */
     bool torn[CACHE_ALL_KINDS]; /* an object could not be read since the list began */
 };
 

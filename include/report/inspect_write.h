@@ -31,7 +31,7 @@ enum inspect_form {
     INSPECT_CARDS,
 };
 
-/* m: NULL if nothing is known, or it is not asked for. `node` absent: all nodes with gpu-mem or with pods that ask for it,
- * by name. Uses the arena to sort them. */
+/* m: NULL if nothing is known, or it is not asked for. `node` absent: all nodes with gpu-mem or
+ * with pods that ask for it, by name. Uses the arena to sort them. */
 enum errc inspect_write(const struct cache *c, const struct measured *m, struct str node,
                         enum inspect_form form, struct arena *a, struct buf *out) _must_use_;

@@ -93,7 +93,8 @@ static void extender_read_names(struct jread *r, struct arena *a, struct name_li
 {
     struct str_list *list = &c->names;
     c->given = jread_type(r) != JTYPE_NULL;
-    *list = c->list != 0 ? (struct str_list){.n = 0} : *list; /* not ours: does not grow */
+    if (c->list != 0)
+        *list = (struct str_list){.n = 0}; /* not ours: does not grow */
     list->n = 0;
     c->plain = false;
     c->list = 0;

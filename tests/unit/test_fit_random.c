@@ -55,7 +55,8 @@ static bool card_allows(const struct hunt *h, uint32_t card)
 {
     const struct load *l = &h->loads.cards[card];
     uint64_t max_pods = 0;
-    if (l->total == 0 || !l->usable || l->wholes > 0 || (h->r->whole && (l->pods > 0 || l->mem > 0)))
+    if (l->total == 0 || !l->usable || l->wholes > 0 ||
+        (h->r->whole && (l->pods > 0 || l->mem > 0)))
         return false;
     if (str_to_u64(h->t->node.max_pods, UINT32_MAX, &max_pods) && max_pods > 0 &&
         l->pods >= (int)max_pods)
@@ -292,7 +293,7 @@ START_TEST(places_what_has_a_place_and_never_too_much)
     for (int v = VERDICT_UNUSABLE; n >= HISTORIES && v < VERDICT_HELD_ELSEWHERE; v++)
         ck_assert_msg(met[v] > 0 || v == VERDICT_UUID || v == VERDICT_KEPT || v == VERDICT_QUOTA ||
                           v == VERDICT_QUOTA_DENIED || v == VERDICT_NO_EXCLUSIVE ||
-                          v == VERDICT_SWAP || /* test_swap_model.c */
+                          v == VERDICT_SWAP ||       /* test_swap_model.c */
                           v == VERDICT_PLUGIN_ORDER, /* test_dialect.c */
                       "%s is never met", verdict_name((enum verdict)v));
 }

@@ -63,7 +63,7 @@ START_TEST(sorts_as_libc)
         unsigned asked = 0;
         k.asked = &asked;
         sort_some(items, n, &k, way + 1);
-        ck_assert_uint_le(asked, n * 12);
+        ck_assert_uint_le(asked, (uint64_t)n * 12);
         qsort(expected, n, sizeof(expected[0]), by_number);
         for (uint32_t i = 0; i < n; i++)
             ck_assert_uint_eq(items[i], (uint32_t)expected[i]);

@@ -87,8 +87,7 @@ static void ui_write_pods(struct jwrite *w, const struct ui_node *x, int64_t car
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);
             if (valid && s->card == card)
-                ui_write_held(w, x, p, card, node_charge_of(n, p->request, s),
-                              s->cores);
+                ui_write_held(w, x, p, card, node_charge_of(n, p->request, s), s->cores);
             else if (!valid && card < 0)
                 ui_write_held(w, x, p, card, s->mem, s->cores);
         }

@@ -22,12 +22,27 @@ static const char *const kinds[DRA_FEED_KINDS] = {[DRA_FEED_CLAIMS] = "ResourceC
     "\"11\"},\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"driver\":\"g\","      \
     "\"pool\":\"n\",\"device\":\"d\"}]}}}}"
 
-static void begin(enum config_dra dra)
+static void answer_look(unsigned status)
+{
+    struct http_call *probe = fake_find("GET", "/apis/resource.k8s.io/v1");
+    ck_assert(str_ends(probe->url, STR("/apis/resource.k8s.io/v1")));
+    fake_answer(probe, status, "{}");
+    pass(0);
+}
+
+static void open_feed(enum config_dra dra)
 {
     rig_dra = dra;
     rig_open(false);
     k.items[CACHE_NODES] = NODE_D;
     pass(2 * SETTLE_MS);
+}
+
+static void begin(enum config_dra dra)
+{
+    open_feed(dra);
+    if (dra != CONFIG_DRA_OFF)
+        answer_look(200);
 }
 
 static void end(void)
@@ -113,6 +128,7 @@ START_TEST(an_api_server_without_it_is_asked_again)
     ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
     /* it was upgraded */
     pass(2000);
+    answer_look(200);
     answer_list(DRA_FEED_SLICES, SLICE);
     answer_list(DRA_FEED_CLASSES, "");
     ck_assert(is_ready());
@@ -136,6 +152,7 @@ START_TEST(a_moment_without_it_releases_nothing)
     ck_assert_int_eq(state_of(DRA_FEED_SLICES), DRA_FEED_ABSENT);
     ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
     pass(61000);
+    answer_look(200);
     answer_list(DRA_FEED_CLAIMS, "");
     ck_assert(!cache_node(&k.cache, STR("n"))->cards[0].claimed);
     end();
@@ -164,6 +181,36 @@ START_TEST(without_the_right_it_decides_only_if_it_may)
 
 END_TEST
 
+/* It would deny the lists: a denied request is a line in its audit log. */
+START_TEST(an_old_api_server_is_not_asked_for_lists)
+{
+    open_feed(CONFIG_DRA_AUTO);
+    is_missing("the first list of ");
+    ck_assert_ptr_null(fake_waiting("GET", "/resourceclaims"));
+    answer_look(404);
+    ck_assert(is_ready());
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_ABSENT);
+    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    end();
+}
+
+END_TEST
+
+/* It says nothing of what is served: the lists find out. */
+START_TEST(a_failed_look_begins_the_lists)
+{
+    open_feed(CONFIG_DRA_AUTO);
+    answer_look(500);
+    is_missing("the first list of ");
+    answer_list(DRA_FEED_SLICES, "");
+    answer_list(DRA_FEED_CLASSES, "");
+    answer_list(DRA_FEED_CLAIMS, "");
+    ck_assert(is_ready());
+    end();
+}
+
+END_TEST
+
 START_TEST(on_waits_for_an_api_server_that_has_it)
 {
     begin(CONFIG_DRA_ON);
@@ -180,10 +227,7 @@ START_TEST(what_is_denied_may_be_absent)
     begin(_i < 2 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
     refuse_lists(403);
     ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_DENIED);
-    struct http_call *probe = fake_find("GET", "/apis/resource.k8s.io/v1");
-    ck_assert(str_ends(probe->url, STR("/apis/resource.k8s.io/v1")));
-    fake_answer(probe, _i == 1 ? 200 : 404, "{}");
-    pass(0);
+    answer_look(_i == 1 ? 200 : 404);
     ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), _i == 1 ? DRA_FEED_DENIED : DRA_FEED_ABSENT);
     if (_i == 2)
         is_missing("does not serve");
@@ -242,6 +286,8 @@ int main(void)
     tcase_add_test(tc, a_moment_without_it_releases_nothing);
     tcase_add_loop_test(tc, without_the_right_it_decides_only_if_it_may, 0, 2);
     tcase_add_loop_test(tc, what_is_denied_may_be_absent, 0, 3);
+    tcase_add_test(tc, an_old_api_server_is_not_asked_for_lists);
+    tcase_add_test(tc, a_failed_look_begins_the_lists);
     tcase_add_test(tc, on_waits_for_an_api_server_that_has_it);
     tcase_add_test(tc, a_failure_is_no_answer);
     tcase_add_test(tc, a_lost_claim_is_read_again);

@@ -1,8 +1,8 @@
 /*
- * Runs one reflector for each resource. After a 404 all of them end, and are begun again later: a
- * reflector by itself would ask every half minute. An API server checks rights before it looks
- * whether it serves a path, so one without DRA may answer 403: after that the feed asks for the
- * group itself, which everyone may read.
+ * Runs one reflector for each resource. At first it asks for the group itself, which each client
+ * may read: an API server checks rights before it looks whether it serves a path, so one without
+ * DRA would deny the lists. After a 404 the reflectors end, and it asks again later: a reflector by
+ * itself would ask every half minute.
  */
 #include "daemon/backend/dra_feed.h"
 
@@ -30,6 +30,7 @@ struct dra_feed {
     struct dra_part parts[DRA_FEED_KINDS];
     struct kube_call probe; /* of the group */
     bool probing;
+    bool looking;        /* the probe decides whether the reflectors begin */
     bool told_absent;    /* the log says that the API server does not serve them */
     struct deferred end; /* ends the reflectors, of which one got a 404 */
     struct timer again;  /* begins them again */
@@ -132,6 +133,8 @@ static void dra_feed_tell_absent(struct dra_feed *f)
         log_debug("the API server does not serve resource.k8s.io/v1");
 }
 
+static enum errc dra_feed_begin(struct dra_feed *f, struct err *reterr);
+
 static void dra_feed_probed(struct http_call *http)
 {
     struct dra_feed *f = CONTAINER_OF(http, struct dra_feed, probe.http);
@@ -140,6 +143,9 @@ static void dra_feed_probed(struct http_call *http)
     f->probing = false;
     if (absent)
         loop_defer(f->s.loop, &f->end);
+    else if (f->looking && dra_feed_begin(f, NULL) != OK)
+        timer_arm(f->s.loop, &f->again, f->s.again_ms);
+    f->looking = false;
     for (size_t i = 0; !absent && i < COUNT_OF(f->parts); i++) {
         if (f->parts[i].denied.code != OK && !f->parts[i].told)
             dra_feed_tell_denied(&f->parts[i]);
@@ -225,11 +231,15 @@ static void dra_feed_end(struct deferred *d)
     timer_arm(f->s.loop, &f->again, f->s.again_ms);
 }
 
-static void dra_feed_begin_again(struct timer *t)
+static void dra_feed_look(struct dra_feed *f)
 {
-    struct dra_feed *f = CONTAINER_OF(t, struct dra_feed, again);
-    if (dra_feed_begin(f, NULL) != OK)
-        timer_arm(f->s.loop, &f->again, f->s.again_ms);
+    f->looking = true;
+    dra_feed_probe(f);
+}
+
+static void dra_feed_look_again(struct timer *t)
+{
+    dra_feed_look(CONTAINER_OF(t, struct dra_feed, again));
 }
 
 enum errc dra_feed_new(const struct dra_feed_settings *s, struct dra_feed **ret, struct err *reterr)
@@ -240,16 +250,13 @@ enum errc dra_feed_new(const struct dra_feed_settings *s, struct dra_feed **ret,
         return err_set(reterr, ERR_NOMEM, "no memory for the feed of DRA's objects");
     *f = (struct dra_feed){.s = *s,
                            .end = {.run = dra_feed_end},
-                           .again = {.fire = dra_feed_begin_again},
+                           .again = {.fire = dra_feed_look_again},
                            .relist = {.fire = dra_feed_relist}};
     if (f->s.again_ms == 0)
         f->s.again_ms = AGAIN_MS;
-    enum errc code = dra_feed_begin(f, reterr);
-    if (code != OK)
-        (void)dra_feed_free(f);
-    else
-        *ret = f;
-    return code;
+    dra_feed_look(f);
+    *ret = f;
+    return OK;
 }
 
 struct dra_feed *dra_feed_free(struct dra_feed *f)

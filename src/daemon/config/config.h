@@ -114,7 +114,7 @@
       "same time: ignore that (off), or prefer or require nodes where it can't happen")            \
     X(DRA, dra, "dra", "auto", 0, 0, NULL,                                                         \
       "place no pod on a card that a ResourceClaim holds: if the API server serves "               \
-      "resource.k8s.io/v1 and allows to read it (auto), in any case (on), or never (off)")         \
+      "resource.k8s.io/v1 and cardpack may read it (auto), in any case (on), or never (off)")      \
     X(COUNT, shortlist, "shortlist", "0", 0, LIMIT_SHORTLIST, NULL,                                \
       "filter answers with at most this many nodes, the best by node-policy; 0: with all that "    \
       "fit")                                                                                       \

@@ -9,9 +9,11 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from bench import Lab, Skipped, agree, check, scenario
 from certificates import trust
@@ -21,6 +23,8 @@ from fake_lab import FakeLab, fake_lab
 
 from .input import asks
 from .security import Secure
+
+T = TypeVar("T")
 
 LORIS = Path(__file__).resolve().parents[1] / "loris.py"
 LORISES = 500
@@ -119,6 +123,20 @@ def slow_loris_tls(lab: Lab) -> None:
         measure(fake, daemon, "silent")
 
 
+def gets_in(ask: Callable[[], T]) -> T:
+    """
+    The answer, at the third try at the latest. On a machine that is busy the test may not send before
+    newer connections have made its own the oldest idle one, which cardpack closes. kube-scheduler, too,
+    then tries again.
+    """
+    for _ in range(2):
+        try:
+            return ask()
+        except ConnectionError:
+            pass
+    return ask()
+
+
 @scenario("fake")
 def idle_connections(lab: Lab) -> None:
     """
@@ -135,8 +153,11 @@ def idle_connections(lab: Lab) -> None:
         check(daemon.bind(pod, "n1") == "", "a bind beside idle connections")
         for kind in ("head", "body"):
             with lorises(daemon.port, IDLE, kind, seconds=5.0):
-                check(daemon.call("GET", "/readyz")[0] == 200, f"/readyz beside {kind}")
-                check(daemon.fitting(fake.pod(kind, 2), ["n1"]) == ["n1"], f"a filter beside {kind}")
+                status = gets_in(lambda: daemon.call("GET", "/readyz")[0])
+                check(status == 200, f"/readyz beside {kind}")
+                other = fake.pod(kind, 2)
+                fits = gets_in(partial(daemon.fitting, other, ["n1"]))
+                check(fits == ["n1"], f"a filter beside {kind}")
         for one in idle:
             one.close()
         fake.verify(daemon)

@@ -122,6 +122,19 @@ struct pod_view {
     uint32_t n_mains; /* number of spec.containers, with a request or without */
 };
 
+/* The container of this index, as in demand.index: the init containers come after the others. NULL:
+ * it names none of the resources, or there is none. */
+static inline const struct container_view *pod_view_container(const struct pod_view *v,
+                                                              uint32_t index)
+{
+    for (size_t i = 0; i < v->n_containers; i++) {
+        const struct container_view *c = &v->containers[i];
+        if (c->index + (c->kind == CONTAINER_MAIN ? 0 : v->n_mains) == index)
+            return c;
+    }
+    return NULL;
+}
+
 static inline bool pod_view_bound(const struct pod_view *v)
 {
     return v->node.n > 0;

@@ -1,14 +1,11 @@
 /* Writes the cards of each container as an annotation of its own. */
 #include "codec/seats.h"
 
-/* The name of a container; absent: the pod has no such container. */
+/* Absent: the pod has no such container. */
 static struct str seats_name(const struct pod_view *pod, uint32_t index)
 {
-    for (size_t i = 0; i < pod->n_containers; i++) {
-        if (pod->containers[i].kind == CONTAINER_MAIN && pod->containers[i].index == index)
-            return pod->containers[i].name;
-    }
-    return STR_NULL;
+    const struct container_view *c = pod_view_container(pod, index);
+    return c == NULL ? STR_NULL : c->name;
 }
 
 /* The cards of the container's own grants, or of those of the whole pod. */

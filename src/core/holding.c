@@ -270,17 +270,6 @@ static bool holding_take_list(struct str list, struct grant grant, struct placem
     return ret->n > first;
 }
 
-static const struct container_view *holding_container_of(const struct pod_view *pod,
-                                                         const struct demand *d)
-{
-    for (size_t i = 0; i < pod->n_containers; i++) {
-        const struct container_view *c = &pod->containers[i];
-        if (c->index + (c->kind == CONTAINER_MAIN ? 0 : pod->n_mains) == d->index)
-            return c;
-    }
-    return NULL;
-}
-
 /* elastic-gpu names the container, gpu-manager its index in spec.containers. */
 static bool holding_is_seat_of(const struct seat_view *s, const struct container_view *c,
                                enum dialect dialect)
@@ -366,7 +355,7 @@ static void holding_take_said(const struct pod_view *pod, const struct request *
                               .cores = (uint16_t)holding_part(d->cores, parts)};
         if (request_plain(r))
             grant = all;
-        known = holding_take_seat(pod, r, holding_container_of(pod, d), grant, ret) || known;
+        known = holding_take_seat(pod, r, pod_view_container(pod, d->index), grant, ret) || known;
     }
     known = holding_take_rest(pod, r, ret) || known;
     if (!known)

@@ -84,13 +84,8 @@ void roster_remove(struct roster *r, struct str uid)
 
 static struct str roster_container_name(const struct pod_view *view, const struct demand *d)
 {
-    for (size_t i = 0; i < view->n_containers; i++) {
-        const struct container_view *c = &view->containers[i];
-        uint32_t index = c->index + (c->kind == CONTAINER_MAIN ? 0 : view->n_mains);
-        if (index == d->index)
-            return c->name;
-    }
-    return STR("");
+    const struct container_view *c = pod_view_container(view, d->index);
+    return c == NULL ? STR("") : c->name;
 }
 
 static struct roster_pod *roster_pod_new(const struct pod_view *view, const struct request *request)

@@ -23,9 +23,10 @@ enum dialect {
 enum dialect_match {
     DIALECT_MATCH_SUM,   /* the container's memory is the sum of a pod's containers */
     DIALECT_MATCH_MEM,   /* a container of the pod asks for as much memory */
-    DIALECT_MATCH_ORDER, /* as it is called, and by its own choice of cards: gpu-manager refuses a
-                            container whose call it took for another pod's, even on the same card,
-                            and one for which it would choose another card than the annotation's */
+    DIALECT_MATCH_ORDER, /* as it is called, and by its own choice of cards (in_turn.h): gpu-manager
+                            refuses a container whose call it took for another pod's, even on the
+                            same card, and one for which it would choose another card than the
+                            annotation's */
     DIALECT_MATCH_IDS,   /* by the IDs of its devices: pods are never confused */
 };
 
@@ -43,11 +44,10 @@ struct dialect_facts {
     struct str unhealthy;
     const char *unit; /* of its memory, for people */
     enum dialect_match match;
-    bool inits;     /* init containers and sidecars can have cards */
-    bool one;       /* one container of a pod can have cards */
-    bool multiple;  /* 100 of `cores` are a whole card, and memory then has no meaning */
-    bool both;      /* a container with memory needs cores, too */
-    bool own_order; /* the plugin itself chooses the card: see pick.c */
+    bool inits;    /* init containers and sidecars can have cards */
+    bool one;      /* one container of a pod can have cards */
+    bool multiple; /* 100 of `cores` are a whole card, and memory then has no meaning */
+    bool both;     /* a container with memory needs cores, too */
 };
 
 /* On a node, label: its dialect, where its resources do not say which. */

@@ -1,5 +1,5 @@
 /*
- * A device plugin that chooses cards by an order of its own (dialect_facts.own_order): gpu-manager,
+ * A device plugin that chooses cards by an order of its own (DIALECT_MATCH_ORDER): gpu-manager,
  * pkg/algorithm/nvidia/share.go. Of the cards with room it takes, for each container in turn, the
  * one with the least compute left, then the least memory, then the fewest processes, then the
  * lowest index. The processes are not known here: of cards that are equal but for them, the

@@ -40,8 +40,7 @@ static const struct dialect_facts table[DIALECT_COUNT] = {
                          .unit = "256 MiB",
                          .match = DIALECT_MATCH_ORDER,
                          .multiple = true,
-                         .both = true,
-                         .own_order = true},
+                         .both = true},
 };
 
 static unsigned used = DIALECT_BIT(DIALECT_GPUSHARE);

@@ -4,9 +4,14 @@
 #include "core/draft.h"
 #include "core/limit.h"
 
+static bool in_turn_is_ordered(const struct request *r)
+{
+    return dialect_facts(r->dialect)->match == DIALECT_MATCH_ORDER;
+}
+
 bool in_turn_applies(const struct request *r)
 {
-    return dialect_facts(r->dialect)->own_order && request_fixed(r);
+    return in_turn_is_ordered(r) && request_fixed(r);
 }
 
 bool in_turn_place(const struct node *n, const struct request *r, struct placement *ret)
@@ -107,7 +112,7 @@ bool in_turn_has_room(const struct node *kept, const struct node *n, const struc
 
 bool in_turn_may_have(const struct node *n, const struct request *r, const struct card_set *fits)
 {
-    if (!dialect_facts(r->dialect)->own_order)
+    if (!in_turn_is_ordered(r))
         return true;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];

@@ -23,6 +23,9 @@ struct str kube_near_annotation(struct str key);
 /* metadata.name of any object. */
 struct str kube_read_name(struct jread *r);
 
+/* The metadata of any object, as far as these two. */
+void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name);
+
 struct configmap_view {
     struct str namespace;
     struct str name;

@@ -566,3 +566,16 @@ struct str kube_read_name(struct jread *r)
     }
     return name;
 }
+
+void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("name")))
+            *ret_name = jread_str(r);
+        else if (str_eq(key, STR("namespace")))
+            *ret_namespace = jread_str(r);
+        else
+            jread_skip(r);
+    }
+}

@@ -8,6 +8,8 @@
  */
 #include "codec/kube_budget.h"
 
+#include "codec/kube.h"
+
 struct requirement_list {
     struct requirement_view *items;
     size_t n;
@@ -149,19 +151,6 @@ static void kube_budget_read_selector(struct budget_reader *b)
     }
 }
 
-static void kube_budget_read_metadata(struct jread *r, struct budget_view *ret)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("name")))
-            ret->name = jread_str(r);
-        else if (str_eq(key, STR("namespace")))
-            ret->namespace = jread_str(r);
-        else
-            jread_skip(r);
-    }
-}
-
 static void kube_budget_read_spec(struct budget_reader *b)
 {
     struct str key;
@@ -215,7 +204,7 @@ void kube_read_budget(struct jread *r, struct arena *a, bool beta, struct budget
         if (str_eq(key, STR("apiVersion")))
             version = jread_str(r);
         else if (str_eq(key, STR("metadata")))
-            kube_budget_read_metadata(r, ret);
+            kube_read_place(r, &ret->namespace, &ret->name);
         else if (str_eq(key, STR("spec")))
             kube_budget_read_spec(&b);
         else if (str_eq(key, STR("status")))

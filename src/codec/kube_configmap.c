@@ -3,19 +3,6 @@
 #include "codec/usage.h"
 #include "core/gpushare.h"
 
-static void kube_configmap_read_metadata(struct jread *r, struct configmap_view *ret)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("name")))
-            ret->name = jread_str(r);
-        else if (str_eq(key, STR("namespace")))
-            ret->namespace = jread_str(r);
-        else
-            jread_skip(r);
-    }
-}
-
 static void kube_configmap_read_data(struct jread *r, struct configmap_view *ret)
 {
     struct str key;
@@ -37,7 +24,7 @@ void kube_read_configmap(struct jread *r, struct configmap_view *ret)
     *ret = (struct configmap_view){.name = STR_NULL};
     jread_object (r, key) {
         if (str_eq(key, STR("metadata")))
-            kube_configmap_read_metadata(r, ret);
+            kube_read_place(r, &ret->namespace, &ret->name);
         else if (str_eq(key, STR("data")))
             kube_configmap_read_data(r, ret);
         else

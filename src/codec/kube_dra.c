@@ -1,6 +1,7 @@
 /*
- * Reads the few fields that say which card a device is, and who holds it. Names of drivers, pools,
- * nodes and devices that are longer than the API server allows fail: the store has limits for them.
+ * Reads the few fields that say which card a device is, and which claim holds it. Names of drivers,
+ * pools, nodes and devices that are longer than the API server allows fail: the store has limits
+ * for them.
  */
 #include "codec/kube_dra.h"
 

@@ -101,10 +101,12 @@ def deadline_of_a_binding(bench: Bench) -> None:
             senders[name].close()
         _wait_until(began + DEADLINE + 0.5)
         senders["late-body"].send_body()
-        # The webhook call and the request time out together: the status is 500 if the call does so
-        # first.
+        # The webhook call and the request time out together. The status is 504 if the request does so
+        # first, 500 if the call does so and its answer is complete. If the request times out while
+        # the answer of the call is being written, the API server closes the connection without a
+        # status (apiserver, pkg/server/filters/timeout.go: ErrAbortHandler).
         answer = senders["kept"].answer()
-        check(b" 504 " in answer or b" 500 " in answer, f"at the deadline: {answer!r}")
+        check(answer == b"" or b" 504 " in answer or b" 500 " in answer, f"at the deadline: {answer!r}")
         answered = time.monotonic() - began
         check(answered < SLOW - 1, f"the deadline came after {answered:.1f} s")
         at_the_end = _bound(bench, "at-the-end")

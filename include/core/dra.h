@@ -74,13 +74,17 @@ struct dra_node {
     struct list_link dirty; /* in the store's `dirty` */
 };
 
-struct dra_device {
-    struct str name;
+/* "GPU-" and a UUID. */
+#define DRA_UUID_N ((size_t)40)
+
+/* What a slice says of a held device, as in dra_device_view. The texts are in `texts`, or belong to
+ * the store. */
+struct dra_facts {
     struct str uuid;
     struct str parent;
     uint64_t pci;
     int64_t memory;
-    struct dra_node *node; /* NULL: the device has none, and can't be a card */
+    char texts[2][DRA_UUID_N];
 };
 
 /* Whether the device of a use is a card that the cache knows. */
@@ -94,9 +98,10 @@ enum dra_joined {
 /* A device that a claim holds, whole or in part. */
 struct dra_use {
     struct list_link in_pool;
-    struct list_link on_node; /* of found->node */
+    struct list_link on_node; /* of `node` */
     struct dra_pool *pool;
-    const struct dra_device *found; /* NULL: no slice names it */
+    const unsigned char *found; /* see dra_use_facts; NULL: no slice names it */
+    struct dra_node *node;      /* NULL: the device has none, and can't be a card */
     struct str device;
     int64_t memory;
     bool shared;
@@ -153,6 +158,9 @@ struct dra_node *dra_next_dirty(struct dra *d);
 
 /* After dra_next_dirty: forgets the node if no slice names it any more. */
 void dra_release_node(struct dra *d, struct dra_node *x);
+
+/* Of the use's device, which a slice names. */
+void dra_use_facts(const struct dra_use *u, struct dra_facts *ret);
 
 /* NULL: no slice names the node. */
 struct dra_node *dra_node(const struct dra *d, struct str name);

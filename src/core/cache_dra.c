@@ -10,11 +10,10 @@
  */
 #include "cache_dra.h"
 
-/* What the use takes of a card with this total, rounded up. The node's unit is not known here, so
- * the proportion counts. -1: the card as a whole. */
-static int64_t cache_dra_part(const struct dra_use *u, int64_t total)
+/* What the use takes of a card with this total, if the device has `of` bytes: rounded up. The
+ * node's unit is not known here, so the proportion counts. -1: the card as a whole. */
+static int64_t cache_dra_part(const struct dra_use *u, int64_t of, int64_t total)
 {
-    int64_t of = u->found->memory;
     int64_t consumed = u->memory;
     if (!u->shared || consumed < 0 || of <= 0 || total > UINT32_MAX)
         return -1;
@@ -26,11 +25,11 @@ static int64_t cache_dra_part(const struct dra_use *u, int64_t total)
     return consumed >= of ? total : (consumed * total + of - 1) / of;
 }
 
-/* part: the use may be of a part of the card. */
-static void cache_dra_take(const struct node *n, struct dra_use *u, uint32_t card, bool part,
+/* of: capacity of the device, if the use may be of a part of the card; else 0. */
+static void cache_dra_take(const struct node *n, struct dra_use *u, uint32_t card, int64_t of,
                            struct node_claimed *to)
 {
-    int64_t lent = part ? cache_dra_part(u, n->cards[card].total) : -1;
+    int64_t lent = cache_dra_part(u, of, n->cards[card].total);
     u->card = u->joined == DRA_CARD ? u->card : card;
     u->joined = DRA_CARD;
     if (lent < 0)
@@ -46,22 +45,23 @@ static bool cache_dra_is_named(const struct card_info *i, struct str uuid)
 
 static void cache_dra_join(const struct node *n, struct dra_use *u, struct node_claimed *to)
 {
-    const struct dra_device *x = u->found;
+    struct dra_facts x _uninitialized_;
     const struct card_info *infos = n->sizes->infos;
     u->joined = DRA_NO_CARD;
+    dra_use_facts(u, &x);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (infos == NULL ? x->uuid.n > 0 : cache_dra_is_named(&infos[i], x->uuid))
-            cache_dra_take(n, u, i, infos != NULL, to);
+        if (infos == NULL ? x.uuid.n > 0 : cache_dra_is_named(&infos[i], x.uuid))
+            cache_dra_take(n, u, i, infos != NULL ? x.memory : 0, to);
     }
     for (uint32_t i = 0; infos != NULL && u->joined != DRA_CARD && i < n->n_cards; i++) {
-        if (cache_dra_is_named(&infos[i], x->parent))
-            cache_dra_take(n, u, i, false, to);
+        if (cache_dra_is_named(&infos[i], x.parent))
+            cache_dra_take(n, u, i, 0, to);
     }
-    if (infos == NULL || u->joined == DRA_CARD || x->pci == 0)
+    if (infos == NULL || u->joined == DRA_CARD || x.pci == 0)
         return;
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (infos[i].pci == x->pci)
-            cache_dra_take(n, u, i, x->parent.n == 0, to);
+        if (infos[i].pci == x.pci)
+            cache_dra_take(n, u, i, x.parent.n == 0 ? x.memory : 0, to);
     }
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "core/gpushare.h"
+#include "dra_pack.h"
 
 struct dra_pool {
     struct str key; /* driver, NUL, name; stored behind the struct */
@@ -25,44 +26,20 @@ struct dra_slice {
     int64_t generation;
     uint32_t epoch;
     uint32_t n_devices;
-    bool retired; /* gone or replaced, and not in the map; kept for the uses of its devices */
-    struct dra_device devices[];
+    bool retired;     /* gone or replaced, and not in the map; kept for the uses of its devices */
+    bool apart;       /* each device has its own of `nodes`; else all have the first */
+    uint32_t n_bytes; /* of the records of its devices, which are behind `nodes` */
+    struct dra_node *nodes[]; /* NULL: the device has none */
 };
 
-/* ---- PCI addresses ---- */
-
-/* Reads one or more hexadecimal digits up to `end`. */
-static bool dra_pci_part(struct str *rest, char end, uint32_t max, uint32_t *ret)
+static uint32_t dra_slice_nodes(const struct dra_slice *s)
 {
-    struct str digits;
-    uint32_t v = 0;
-    bool cut = str_cut(*rest, end, &digits, rest);
-    if (digits.n == 0 || digits.n > 8 || (end != '\0' && !cut))
-        return false;
-    for (size_t i = 0; i < digits.n; i++) {
-        char c = digits.p[i];
-        char lower = (char)(c | 0x20);
-        if (c >= '0' && c <= '9')
-            v = v << 4 | (uint32_t)(c - '0');
-        else if (lower >= 'a' && lower <= 'f')
-            v = v << 4 | (uint32_t)(lower - 'a' + 10);
-        else
-            return false;
-    }
-    *ret = v;
-    return v <= max;
+    return s->apart ? s->n_devices : 1;
 }
 
-uint64_t dra_pci(struct str text)
+static const unsigned char *dra_slice_records(const struct dra_slice *s)
 {
-    uint32_t domain = 0;
-    uint32_t bus = 0;
-    uint32_t device = 0;
-    uint32_t function = 0;
-    if (!dra_pci_part(&text, ':', UINT32_MAX, &domain) || !dra_pci_part(&text, ':', 255, &bus) ||
-        !dra_pci_part(&text, '.', 31, &device) || !dra_pci_part(&text, '\0', 7, &function))
-        return 0;
-    return (uint64_t)1 << 63 | (uint64_t)domain << 16 | (uint64_t)bus << 8 | device << 3 | function;
+    return (const unsigned char *)&s->nodes[dra_slice_nodes(s)];
 }
 
 /* ---- nodes ---- */
@@ -162,24 +139,32 @@ static void dra_pool_release(struct dra *d, struct dra_pool *p)
     mem_free(p);
 }
 
-static const struct dra_device *dra_slice_find(const struct dra_slice *s, struct str device)
+/* *ret_node, unless NULL, is set if the device is found. */
+static const unsigned char *dra_slice_find(const struct dra_slice *s, struct str device,
+                                           struct dra_node **ret_node)
 {
-    for (uint32_t i = 0; i < s->n_devices; i++) {
-        if (str_eq(s->devices[i].name, device))
-            return &s->devices[i];
+    uint32_t i = 0;
+    const unsigned char *end = dra_slice_records(s) + s->n_bytes;
+    for (const unsigned char *x = dra_slice_records(s); x < end; x = dra_pack_next(x), i++) {
+        if (!str_eq(dra_pack_name(x), device))
+            continue;
+        if (ret_node != NULL)
+            *ret_node = s->nodes[s->apart ? i : 0];
+        return x;
     }
     return NULL;
 }
 
 /* Present slices win over retired ones, then newer generations, then the first. */
-static const struct dra_device *dra_pool_find(const struct dra_pool *p, struct str device)
+static const unsigned char *dra_pool_find(const struct dra_pool *p, struct str device,
+                                          struct dra_node **ret_node)
 {
     const struct dra_slice *best = NULL;
-    const struct dra_device *found = NULL;
+    const unsigned char *found = NULL;
     LIST_FOR_EACH (const struct dra_slice, s, &p->slices, in_pool) {
         bool better = best == NULL || (best->retired && !s->retired) ||
                       (best->retired == s->retired && s->generation > best->generation);
-        const struct dra_device *x = better ? dra_slice_find(s, device) : NULL;
+        const unsigned char *x = better ? dra_slice_find(s, device, ret_node) : NULL;
         if (x == NULL)
             continue;
         best = s;
@@ -190,11 +175,12 @@ static const struct dra_device *dra_pool_find(const struct dra_pool *p, struct s
 
 static void dra_use_leave(struct dra *d, struct dra_use *u)
 {
-    if (u->found != NULL && u->found->node != NULL) {
+    if (u->node != NULL) {
         list_remove(&u->on_node);
-        dra_mark(d, u->found->node);
+        dra_mark(d, u->node);
     }
     u->found = NULL;
+    u->node = NULL;
     u->joined = DRA_UNKNOWN;
 }
 
@@ -202,19 +188,24 @@ static void dra_use_leave(struct dra *d, struct dra_use *u)
 static void dra_use_resolve(struct dra *d, struct dra_use *u)
 {
     dra_use_leave(d, u);
-    u->found = dra_pool_find(u->pool, u->device);
+    u->found = dra_pool_find(u->pool, u->device, &u->node);
     if (u->found == NULL)
         return;
     u->joined = DRA_NO_CARD;
-    if (u->found->node == NULL)
+    if (u->node == NULL)
         return;
-    list_push_back(&u->found->node->uses, &u->on_node);
-    dra_mark(d, u->found->node);
+    list_push_back(&u->node->uses, &u->on_node);
+    dra_mark(d, u->node);
 }
 
-static bool dra_slice_has(const struct dra_slice *s, const struct dra_device *x)
+void dra_use_facts(const struct dra_use *u, struct dra_facts *ret)
 {
-    return x >= s->devices && x < s->devices + s->n_devices;
+    dra_unpack(u->found, ret);
+}
+
+static bool dra_slice_has(const struct dra_slice *s, const unsigned char *x)
+{
+    return x >= dra_slice_records(s) && x < dra_slice_records(s) + s->n_bytes;
 }
 
 /* The uses whose device is in s, or could be from now on. */
@@ -222,15 +213,15 @@ static void dra_slice_resolve(struct dra *d, const struct dra_slice *s)
 {
     LIST_FOR_EACH (struct dra_use, u, &s->pool->uses, in_pool) {
         if ((u->found != NULL && dra_slice_has(s, u->found)) ||
-            dra_slice_find(s, u->device) != NULL)
+            dra_slice_find(s, u->device, NULL) != NULL)
             dra_use_resolve(d, u);
     }
 }
 
 static void dra_slice_free(struct dra *d, struct dra_slice *s)
 {
-    for (uint32_t i = 0; i < s->n_devices; i++) {
-        struct dra_node *x = s->devices[i].node;
+    for (uint32_t i = 0; i < dra_slice_nodes(s); i++) {
+        struct dra_node *x = s->nodes[i];
         if (x == NULL)
             continue;
         assert(x->refs > 0);
@@ -263,27 +254,35 @@ static void dra_pool_tidy(struct dra *d, struct dra_pool *p)
 
 /* ---- slices ---- */
 
-static size_t dra_slice_texts_of(const struct dra_slice_view *v)
+/* Writes the records, and the name behind them. */
+static void dra_slice_pack(struct dra_slice *s, const struct dra_slice_view *v)
 {
-    size_t n = v->name.n;
+    unsigned char *begin = (unsigned char *)&s->nodes[dra_slice_nodes(s)];
+    unsigned char *at = begin;
     for (size_t i = 0; i < v->n_devices; i++)
-        n += v->devices[i].name.n + v->devices[i].uuid.n + v->devices[i].parent.n;
-    return n;
+        at = dra_pack(at, &v->devices[i]);
+    s->n_bytes = (uint32_t)(at - begin);
+    char *name = (char *)at;
+    s->name = str_store(&name, v->name);
 }
 
 /* In no pool, no list and no map yet. NULL: allocation failed. */
 static struct dra_slice *dra_slice_new(struct dra *d, const struct dra_slice_view *v)
 {
-    size_t devices_n = v->n_devices * sizeof(struct dra_device);
-    struct dra_slice *s = mem_alloc(sizeof(*s) + devices_n + dra_slice_texts_of(v));
+    bool apart = v->node.n == 0;
+    size_t nodes = apart ? v->n_devices : 1;
+    size_t size = nodes * sizeof(struct dra_node *) + v->name.n;
+    for (size_t i = 0; i < v->n_devices; i++)
+        size += dra_pack_size(&v->devices[i]);
+    struct dra_slice *s = mem_alloc(sizeof(*s) + size);
     if (s == NULL)
         return NULL;
-    char *at = (char *)s->devices + devices_n;
-    s->name = str_store(&at, v->name);
     s->generation = v->generation;
-    for (size_t i = 0; i < v->n_devices; i++) {
-        const struct dra_device_view *x = &v->devices[i];
-        struct str on = v->node.n > 0 ? v->node : x->node;
+    s->apart = apart;
+    s->n_devices = (uint32_t)v->n_devices;
+    dra_slice_pack(s, v);
+    for (size_t i = 0; i < nodes; i++) {
+        struct str on = apart ? v->devices[i].node : v->node;
         struct dra_node *node = on.n == 0 ? NULL : dra_node_get_or_add(d, on);
         if (on.n > 0 && node == NULL) {
             dra_slice_free(d, s);
@@ -291,13 +290,7 @@ static struct dra_slice *dra_slice_new(struct dra *d, const struct dra_slice_vie
         }
         if (node != NULL)
             node->refs++;
-        s->devices[i] = (struct dra_device){.name = str_store(&at, x->name),
-                                            .uuid = str_store(&at, x->uuid),
-                                            .parent = str_store(&at, x->parent),
-                                            .pci = x->pci,
-                                            .memory = x->memory,
-                                            .node = node};
-        s->n_devices++;
+        s->nodes[i] = node;
     }
     return s;
 }
@@ -559,10 +552,11 @@ static size_t dra_check_pool(const struct dra *d, const struct dra_pool *p)
         assert(s->retired ? dra_slice_is_used(s) : map_get(&d->slices, s->name) == s);
     }
     LIST_FOR_EACH (const struct dra_use, u, &p->uses, in_pool) {
-        const struct dra_device *found = dra_pool_find(p, u->device);
-        assert(u->pool == p && u->found == found);
+        struct dra_node *node = NULL;
+        const unsigned char *found = dra_pool_find(p, u->device, &node);
+        assert(u->pool == p && u->found == found && u->node == node);
         assert((u->found == NULL) == (u->joined == DRA_UNKNOWN));
-        assert(list_is_linked(&u->on_node) == (u->found != NULL && u->found->node != NULL));
+        assert(list_is_linked(&u->on_node) == (u->node != NULL));
         uses++;
     }
     return uses;
@@ -587,6 +581,6 @@ void dra_check(const struct dra *d)
          x = map_next(&d->nodes, &cursor)) {
         assert(x->refs > 0);
         LIST_FOR_EACH (const struct dra_use, u, &x->uses, on_node)
-            assert(u->found->node == x);
+            assert(u->node == x);
     }
 }

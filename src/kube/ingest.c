@@ -401,7 +401,7 @@ static void ingest_report_claim(struct ingest *in, const struct dra_claim_view *
         const struct dra_use *u = &c->uses[i];
         if (u->joined != DRA_CARD)
             continue;
-        const struct node *n = cache_node(in->cache, u->found->node->name);
+        const struct node *n = cache_node(in->cache, u->node->name);
         const struct card *card = n == NULL ? NULL : &n->cards[u->card];
         if (card != NULL && card->claimed && card->pods > 0 &&
             log_limit_allows(&in->over, loop_now_ms(in->loop),

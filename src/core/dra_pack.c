@@ -1,0 +1,229 @@
+/* A record is its length, the name, the UUID, the parent's UUID, the PCI address and the capacity.
+ * A text begins with its kind, a number with how many bytes it has, the least of them first. */
+#include "dra_pack.h"
+
+#define LENGTH_BYTES 2
+#define HEX_DIGITS   32
+#define PREFIX_N     4
+
+enum dra_pack_kind {
+    DRA_PACK_TEXT, /* its length in two bytes, then the text; also of an absent one */
+    DRA_PACK_GPU,  /* "GPU-" and a UUID of lower case, in 16 bytes */
+    DRA_PACK_MIG,
+};
+
+static const struct str prefixes[] = {[DRA_PACK_GPU] = STR("GPU-"), [DRA_PACK_MIG] = STR("MIG-")};
+
+/* 8-4-4-4-12 */
+static bool dra_pack_is_dash(size_t i)
+{
+    return i == 8 || i == 13 || i == 18 || i == 23;
+}
+
+/* 16: no digit. */
+static unsigned dra_pack_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return (unsigned)(c - '0');
+    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
+}
+
+static bool dra_pack_is_uuid(struct str text)
+{
+    if (text.n != DRA_UUID_N - PREFIX_N)
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        if (dra_pack_is_dash(i) ? text.p[i] != '-' : dra_pack_digit(text.p[i]) > 15)
+            return false;
+    }
+    return true;
+}
+
+static enum dra_pack_kind dra_pack_kind_of(struct str text)
+{
+    for (size_t k = DRA_PACK_GPU; k < COUNT_OF(prefixes); k++) {
+        if (str_starts(text, prefixes[k]) && dra_pack_is_uuid(str_skip(text, PREFIX_N)))
+            return (enum dra_pack_kind)k;
+    }
+    return DRA_PACK_TEXT;
+}
+
+static size_t dra_pack_text_size(struct str text)
+{
+    struct str kept = str_head(text, DRA_PACK_TEXT_MAX);
+    return 1 + (dra_pack_kind_of(text) == DRA_PACK_TEXT ? LENGTH_BYTES + kept.n : HEX_DIGITS / 2);
+}
+
+static size_t dra_pack_number_size(uint64_t v)
+{
+    size_t n = 1;
+    for (; v > 0; v >>= 8)
+        n++;
+    return n;
+}
+
+/* Reads one or more hexadecimal digits up to `end`. */
+static bool dra_pack_pci_part(struct str *rest, char end, uint32_t max, uint32_t *ret)
+{
+    struct str digits;
+    uint32_t v = 0;
+    bool cut = str_cut(*rest, end, &digits, rest);
+    if (digits.n == 0 || digits.n > 8 || (end != '\0' && !cut))
+        return false;
+    for (size_t i = 0; i < digits.n; i++) {
+        char c = digits.p[i];
+        char lower = (char)(c | 0x20);
+        if (c >= '0' && c <= '9')
+            v = v << 4 | (uint32_t)(c - '0');
+        else if (lower >= 'a' && lower <= 'f')
+            v = v << 4 | (uint32_t)(lower - 'a' + 10);
+        else
+            return false;
+    }
+    *ret = v;
+    return v <= max;
+}
+
+uint64_t dra_pci(struct str text)
+{
+    uint32_t domain = 0;
+    uint32_t bus = 0;
+    uint32_t device = 0;
+    uint32_t function = 0;
+    if (!dra_pack_pci_part(&text, ':', UINT32_MAX, &domain) ||
+        !dra_pack_pci_part(&text, ':', 255, &bus) || !dra_pack_pci_part(&text, '.', 31, &device) ||
+        !dra_pack_pci_part(&text, '\0', 7, &function))
+        return 0;
+    return (uint64_t)1 << 63 | (uint64_t)domain << 16 | (uint64_t)bus << 8 | device << 3 | function;
+}
+
+/* The highest bit, which each address has, becomes the lowest: then it is a small number. */
+static uint64_t dra_pack_pci(uint64_t pci)
+{
+    return pci << 1 | pci >> 63;
+}
+
+size_t dra_pack_size(const struct dra_device_view *v)
+{
+    assert(v->name.n <= DRA_NAME_MAX);
+    return LENGTH_BYTES + LENGTH_BYTES + v->name.n + dra_pack_text_size(v->uuid) +
+           dra_pack_text_size(v->parent) + dra_pack_number_size(dra_pack_pci(v->pci)) +
+           dra_pack_number_size((uint64_t)v->memory);
+}
+
+static unsigned char *dra_pack_length(unsigned char *at, size_t n)
+{
+    *at++ = (unsigned char)(n & 255);
+    *at++ = (unsigned char)(n >> 8);
+    return at;
+}
+
+static unsigned char *dra_pack_bytes(unsigned char *at, struct str text)
+{
+    at = dra_pack_length(at, text.n);
+    if (text.n > 0)
+        memcpy(at, text.p, text.n);
+    return at + text.n;
+}
+
+static unsigned char *dra_pack_text(unsigned char *at, struct str text)
+{
+    enum dra_pack_kind kind = dra_pack_kind_of(text);
+    unsigned high = 0;
+    bool half = false;
+    *at++ = (unsigned char)kind;
+    if (kind == DRA_PACK_TEXT)
+        return dra_pack_bytes(at, str_head(text, DRA_PACK_TEXT_MAX));
+    for (size_t i = PREFIX_N; i < text.n; i++) {
+        unsigned digit = dra_pack_digit(text.p[i]);
+        if (digit > 15)
+            continue;
+        if (half)
+            *at++ = (unsigned char)(high << 4 | digit);
+        high = digit;
+        half = !half;
+    }
+    return at;
+}
+
+static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
+{
+    unsigned char *n = at++;
+    for (*n = 0; v > 0; v >>= 8, (*n)++)
+        *at++ = (unsigned char)(v & 255);
+    return at;
+}
+
+unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
+{
+    at = dra_pack_length(at, dra_pack_size(v));
+    at = dra_pack_bytes(at, v->name);
+    at = dra_pack_text(at, v->uuid);
+    at = dra_pack_text(at, v->parent);
+    at = dra_pack_number(at, dra_pack_pci(v->pci));
+    return dra_pack_number(at, (uint64_t)v->memory);
+}
+
+static size_t dra_unpack_length(const unsigned char *at)
+{
+    return at[0] | (size_t)at[1] << 8;
+}
+
+static struct str dra_unpack_bytes(const unsigned char **at)
+{
+    struct str text = {(const char *)*at + LENGTH_BYTES, dra_unpack_length(*at)};
+    *at += LENGTH_BYTES + text.n;
+    return text;
+}
+
+static struct str dra_unpack_text(const unsigned char **at, char to[static DRA_UUID_N])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned kind = *(*at)++;
+    size_t taken = 0;
+    if (kind == DRA_PACK_TEXT)
+        return dra_unpack_bytes(at);
+    memcpy(to, prefixes[kind].p, PREFIX_N);
+    for (size_t i = PREFIX_N; i < DRA_UUID_N; i++) {
+        if (dra_pack_is_dash(i - PREFIX_N)) {
+            to[i] = '-';
+            continue;
+        }
+        unsigned byte = (*at)[taken / 2];
+        to[i] = digits[taken % 2 == 0 ? byte >> 4 : byte & 15];
+        taken++;
+    }
+    *at += HEX_DIGITS / 2;
+    return (struct str){to, DRA_UUID_N};
+}
+
+static uint64_t dra_unpack_number(const unsigned char **at)
+{
+    unsigned n = *(*at)++;
+    uint64_t v = 0;
+    for (unsigned i = 0; i < n; i++)
+        v |= (uint64_t) * (*at)++ << (8 * i);
+    return v;
+}
+
+struct str dra_pack_name(const unsigned char *record)
+{
+    const unsigned char *at = record + LENGTH_BYTES;
+    return dra_unpack_bytes(&at);
+}
+
+const unsigned char *dra_pack_next(const unsigned char *record)
+{
+    return record + dra_unpack_length(record);
+}
+
+void dra_unpack(const unsigned char *record, struct dra_facts *ret)
+{
+    const unsigned char *at = record + LENGTH_BYTES;
+    (void)dra_unpack_bytes(&at);
+    ret->uuid = dra_unpack_text(&at, ret->texts[0]);
+    ret->parent = dra_unpack_text(&at, ret->texts[1]);
+    uint64_t pci = dra_unpack_number(&at);
+    ret->pci = pci >> 1 | pci << 63;
+    ret->memory = (int64_t)dra_unpack_number(&at);
+}

@@ -69,7 +69,7 @@ static bool cache_is_true(const struct world *w)
     size_t others = 0;
     size_t holding = 0;
     size_t cursor = 0;
-    if (w->cache == NULL || api_watches(&w->api) != API_KINDS || !budgets_are_true(w))
+    if (w->cache == NULL || api_watches(&w->api) != API_KINDS_EVERYWHERE || !budgets_are_true(w))
         return false;
     for (unsigned i = 0; i < store.n_nodes; i++) {
         if (store.nodes[i].exists && !node_is_true(w, &store.nodes[i]))

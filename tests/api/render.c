@@ -213,6 +213,8 @@ static void table(struct text *t, const struct node_object *n)
             text_f(&inner, ",\"uuid\":\"GPU-%u\"", c->index);
         if (c->numa >= 0)
             text_f(&inner, ",\"numa\":%d", c->numa);
+        if (c->pci > 0)
+            text_f(&inner, ",\"pci\":\"00000000:%02X:00.0\"", c->pci);
         text_z(&inner, c->ill ? ",\"health\":\"Unhealthy\"}" : "}");
     }
     text_z(&inner, n->bad_table ? ",{}]" : "]");
@@ -228,6 +230,8 @@ static void node(struct text *t, const struct node_object *n)
     text_z(t, ",\"labels\":{");
     member(t, "ack.node.gpu.max-pod", &n->max_pods);
     member(t, "ack.node.gpu.placement", &n->placement);
+    if (n->given_all)
+        text_f(t, "%s\"cardpack.io/dra\":\"true\"", t->p[t->n - 1] == '{' ? "" : ",");
     if (n->pool != 0) {
         struct name pool = name_from(str_of(pool_text(n->pool)));
         member(t, "cardpack.io/pool", &pool);
@@ -243,6 +247,7 @@ static void node(struct text *t, const struct node_object *n)
     text_z(t, "},\"annotations\":{");
     member(t, "cardpack.io/cordoned-cards", &n->cordoned);
     member(t, "cardpack.io/exclusive-cards", &n->aside);
+    member(t, "cardpack.io/dra-cards", &n->given);
     if (n->has_table) {
         text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
         text_z(t, "\"cardpack.io/cards\":");
@@ -375,13 +380,19 @@ void render_object(struct text *t, unsigned kind, const union object *o, bool ba
     text_z(t, "{");
     if (!bare)
         text_f(t, "\"kind\":\"%s\",\"apiVersion\":\"%s\",", api_kind_names[kind],
-               kind == API_BUDGETS ? "policy/v1" : "v1");
+               kind == API_BUDGETS    ? "policy/v1"
+               : kind >= CACHE_SLICES ? "resource.k8s.io/v1"
+                                      : "v1");
     if (kind == CACHE_NODES)
         node(t, &o->node);
     else if (kind == CACHE_PODS)
         pod(t, &o->pod);
     else if (kind == CACHE_HEALTH)
         health(t, &o->health);
+    else if (kind == CACHE_SLICES)
+        render_slice(t, &o->slice);
+    else if (kind == CACHE_CLAIMS)
+        render_claim(t, &o->claim);
     else
         budget(t, &o->budget);
 }

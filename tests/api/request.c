@@ -1,15 +1,21 @@
 /* Reads the paths of requests, and writes what answers have in common; see request.h. */
-#include "api/request.h"
+#include "api/store.h"
 
 const char *const api_kind_names[API_KINDS] = {[CACHE_NODES] = "Node",
                                                [CACHE_PODS] = "Pod",
                                                [CACHE_HEALTH] = "ConfigMap",
+                                               [CACHE_SLICES] = "ResourceSlice",
+                                               [CACHE_CLAIMS] = "ResourceClaim",
+                                               [CACHE_CLASSES] = "DeviceClass",
                                                [API_BUDGETS] = "PodDisruptionBudget"};
 
 static const struct str collections[API_KINDS] = {
     [CACHE_NODES] = STR("/api/v1/nodes"),
     [CACHE_PODS] = STR("/api/v1/pods"),
     [CACHE_HEALTH] = STR("/api/v1/namespaces/kube-system/configmaps"),
+    [CACHE_SLICES] = STR("/apis/resource.k8s.io/v1/resourceslices"),
+    [CACHE_CLAIMS] = STR("/apis/resource.k8s.io/v1/resourceclaims"),
+    [CACHE_CLASSES] = STR("/apis/resource.k8s.io/v1/deviceclasses"),
     [API_BUDGETS] = STR("/apis/policy/v1/poddisruptionbudgets"),
 };
 
@@ -35,6 +41,8 @@ static enum api_verb read_verb(struct str path, struct api_request *r)
     static const struct str core = STR("/api/v1/namespaces/");
     static const struct str leases = STR("/apis/coordination.k8s.io/v1/namespaces/");
     struct str rest;
+    if (str_starts(path, STR("/apis/resource.k8s.io/")) && !store.serves_dra)
+        return API_ABSENT;
     for (unsigned i = 0; i < API_KINDS; i++) {
         if (!str_eq(path, collections[i]))
             continue;
@@ -45,9 +53,10 @@ static enum api_verb read_verb(struct str path, struct api_request *r)
         r->kind = i;
         return watches ? API_WATCH : API_LIST;
     }
-    if (str_eq(path, STR("/apis/policy/v1beta1/poddisruptionbudgets")) ||
-        str_starts(path, STR("/apis/resource.k8s.io/")))
+    if (str_eq(path, STR("/apis/policy/v1beta1/poddisruptionbudgets")))
         return API_ABSENT;
+    if (str_eq(path, STR("/apis/resource.k8s.io/v1")))
+        return API_GROUP;
     if (str_starts(path, leases)) {
         (void)str_cut(str_skip(path, leases.n), '/', &r->ns, &rest);
         (void)str_cut(rest, '/', &rest, &r->name);

@@ -8,8 +8,9 @@
 #include "core/cache.h"
 
 enum {
-    API_BUDGETS = CACHE_KINDS, /* a kind of objects that the cache does not hold */
-    API_KINDS
+    API_BUDGETS = CACHE_ALL_KINDS, /* a kind of objects that the cache does not hold */
+    API_KINDS,
+    API_KINDS_EVERYWHERE = API_KINDS - (CACHE_ALL_KINDS - CACHE_KINDS) /* without DRA's */
 };
 
 enum api_verb {
@@ -20,6 +21,7 @@ enum api_verb {
     API_EVICT,
     API_EVENT,  /* POST or PATCH */
     API_LEASE,  /* GET, POST or PUT */
+    API_GROUP,  /* DRA's group itself, which this API server has */
     API_ABSENT, /* a group that this API server does not have */
     API_UNKNOWN,
 };

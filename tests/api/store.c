@@ -64,6 +64,10 @@ static void object_at(unsigned kind, unsigned slot, union object *ret)
         ret->node = store.nodes[slot];
     else if (kind == CACHE_HEALTH)
         ret->health = store.healths[slot];
+    else if (kind == CACHE_SLICES)
+        ret->slice = store.slices[slot];
+    else if (kind == CACHE_CLAIMS)
+        ret->claim = store.claims[slot];
     else
         ret->budget = store.budgets[slot];
 }
@@ -106,6 +110,10 @@ void store_put(unsigned kind, unsigned slot, const union object *o)
         store.nodes[slot] = c->new.node;
     else if (kind == CACHE_HEALTH)
         store.healths[slot] = c->new.health;
+    else if (kind == CACHE_SLICES)
+        store.slices[slot] = c->new.slice;
+    else if (kind == CACHE_CLAIMS)
+        store.claims[slot] = c->new.claim;
     else
         store.budgets[slot] = c->new.budget;
     if (store.changed != NULL)

@@ -11,6 +11,9 @@ enum {
     MAX_PODS = 96,
     MAX_HEALTHS = 8,
     MAX_BUDGETS = 4,
+    MAX_SLICES = 8,
+    MAX_CLAIMS = 24,
+    MAX_RESULTS = 2,         /* devices of a claim */
     MAX_OBJECTS = MAX_NODES, /* the most of one kind */
     MAX_CONTAINERS = 6,
     MAX_CARDS = 8, /* a card's index is less than this */
@@ -101,6 +104,7 @@ struct card_object {
     bool uuid;    /* the row has one */
     int8_t model; /* 0: none in the row */
     int8_t numa;  /* -1: none in the row */
+    uint8_t pci;  /* the number in its PCI address; 0: none in the row */
     int64_t mem;
 };
 
@@ -124,6 +128,8 @@ struct node_object {
     struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
     struct name placement;
+    struct name given; /* the annotation dra-cards */
+    bool given_all;    /* the label that gives all cards to DRA */
 };
 
 /* Indices of limits_object.of. */
@@ -163,6 +169,48 @@ struct budget_object {
     unsigned allowed;
 };
 
+/* A device of a ResourceSlice: a GPU, or for `mig` a part of it. Its name is made from the highest
+ * index less the card's, as a driver's minor number need not be the index. */
+struct device_object {
+    uint8_t card;   /* the index of its GPU in the node's device plugin */
+    uint8_t memory; /* capacity in GiB; 0: none */
+    uint8_t pci;    /* 0: none */
+    bool uuid;      /* it has one; of a part, and its GPU's too */
+    bool mig;
+};
+
+/* A ResourceSlice. The pool has the name of the node. */
+struct slice_object {
+    uint64_t rv;
+    bool exists;
+    struct name name;
+    struct name node;
+    unsigned generation;
+    unsigned n_devices;
+    struct device_object devices[MAX_CARDS];
+};
+
+/* A device that a claim has got. */
+struct result_object {
+    struct name node; /* its pool */
+    uint8_t card;     /* by which the device is named */
+    bool mig;
+    bool admin;
+    bool shared;    /* it has a shareID */
+    uint8_t memory; /* consumed, in GiB; 0: it does not say */
+};
+
+/* A ResourceClaim. */
+struct claim_object {
+    uint64_t rv;
+    bool exists;
+    struct name ns;
+    struct name name;
+    struct name uid;
+    unsigned n_results; /* 0: not allocated */
+    struct result_object results[MAX_RESULTS];
+};
+
 /* The first members of every object. */
 struct any_object {
     uint64_t rv;
@@ -175,13 +223,15 @@ union object {
     struct node_object node;
     struct health_object health;
     struct budget_object budget;
+    struct slice_object slice;
+    struct claim_object claim;
 };
 
 /* One write, as a watch sees it. */
 struct change {
     uint64_t rv;
     uint64_t at_ms;
-    unsigned kind; /* enum cache_kind, or API_BUDGETS */
+    unsigned kind; /* enum cache_kind, or API_BUDGETS; there are no DeviceClasses */
     unsigned slot;
     union object old;
     union object new;
@@ -194,8 +244,11 @@ struct store {
     struct node_object nodes[MAX_NODES];
     struct health_object healths[MAX_HEALTHS];
     struct budget_object budgets[MAX_BUDGETS];
+    struct slice_object slices[MAX_SLICES];
+    struct claim_object claims[MAX_CLAIMS];
     unsigned n_pods; /* slots in use */
     unsigned n_nodes;
+    bool serves_dra;                         /* resource.k8s.io/v1, as API servers from 1.34 on */
     bool ignores_uids;                       /* of Bindings, as API servers before 1.27 do */
     uint64_t (*now_ms)(void);                /* NULL: it is always 0 */
     void (*changed)(const struct change *c); /* called after a write; may be NULL */
@@ -214,6 +267,8 @@ void store_put(unsigned kind, unsigned slot, const union object *o);
     store_put(CACHE_HEALTH, slot, &(const union object){.health = *(h)})
 #define store_put_budget(slot, b) \
     store_put(API_BUDGETS, slot, &(const union object){.budget = *(b)})
+#define store_put_slice(slot, s) store_put(CACHE_SLICES, slot, &(const union object){.slice = *(s)})
+#define store_put_claim(slot, c) store_put(CACHE_CLAIMS, slot, &(const union object){.claim = *(c)})
 
 /* The object in a watch cache that is lag_ms behind; false: not there. */
 bool history_object(unsigned kind, unsigned slot, uint64_t lag_ms, union object *ret);
@@ -247,6 +302,10 @@ const char *quota_scope_text(unsigned scope); /* the pool, or the pattern of mod
 
 /* Writes an allocation as a JSON string that holds JSON. */
 void render_grants(struct text *t, const struct grants_object *g);
+
+/* From the metadata on; for render_object. */
+void render_slice(struct text *t, const struct slice_object *s);
+void render_claim(struct text *t, const struct claim_object *c);
 
 /* Writes an object's JSON; `bare`: as an item of a list, without kind and apiVersion. */
 void render_object(struct text *t, unsigned kind, const union object *o, bool bare);

@@ -63,7 +63,7 @@ static void site_cards(struct site *s)
                         !health_object_ill(&store.healths[s->slot], card) &&
                         pod_object_allows(s->pod, s->node, card) && group_allows(s, card) &&
                         quotas_allow_card(&s->quota, s->slot, card) && u.wholes == 0 &&
-                        (int64_t)u.pods < node_object_max_pods(s->node) &&
+                        !u.claimed && (int64_t)u.pods < node_object_max_pods(s->node) &&
                         (!s->pod->whole || (u.pods == 0 && u.mem == 0));
         s->free[card] = MAX_OF(total - u.mem, 0);
         s->cores[card] = MAX_OF(100 - u.cores, 0);

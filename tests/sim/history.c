@@ -6,6 +6,7 @@
 #include "history.h"
 
 #include "actors.h"
+#include "claims.h"
 #include "net.h"
 #include "oracle.h"
 #include "server.h"
@@ -136,6 +137,8 @@ static void come_to_rest(void)
     world.quiet = true;
     evict(false);
     schedulers_stop();
+    if (world.set.kinds[KIND_CLAIMS])
+        claims_settle();
     run_for(LEAST_MS);
     while (!over() && !all_at_rest()) {
         restart_old();

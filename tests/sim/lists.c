@@ -206,5 +206,5 @@ bool server_told_all(const struct proc *p)
         }
         whole += said && f->consumed == f->reply.n ? 1 : 0;
     }
-    return whole == CACHE_KINDS;
+    return whole == (store.serves_dra ? CACHE_ALL_KINDS : CACHE_KINDS);
 }

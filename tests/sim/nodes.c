@@ -1,4 +1,5 @@
 /* Random nodes: their sizes, their tables of cards, and changes to them. */
+#include "claims.h"
 #include "kinds.h"
 
 static const int64_t sizes[] = {8, 16, 16, 16, 24};
@@ -23,6 +24,8 @@ static void make_table(struct node_object *n)
         c->uuid = draw(2) == 0;
         c->model = (int8_t)draw(3);
         c->numa = (int8_t)((int)draw(NUMA_NODES + 1) - 1);
+        if (kind(KIND_CLAIMS))
+            claims_name_card(n, c);
         n->mem += c->mem;
         index += draw(4) == 0 ? 2 : 1;
     }
@@ -128,6 +131,10 @@ void node_change(struct node_object *n)
     }
     if (kind(KIND_EXCLUSIVE) && draw(3) == 0) {
         n->aside = some_list();
+        return;
+    }
+    if (kind(KIND_CLAIMS) && !world.set.partition && draw(6) == 0) {
+        claims_give(n);
         return;
     }
     if (kind(KIND_QUOTAS) && draw(3) == 0) {

@@ -7,7 +7,8 @@
  * annotations), if the deciding process had surely been told of them before it decided. If the sum
  * exceeds the size that cardpack believed, cardpack is at fault. It is not at fault if the node
  * shrank later, if another client bound a pod meanwhile, or if init containers run again. The same
- * holds for the card's compute, its number of pods, whole cards, and the two kinds of plugin.
+ * holds for the card's compute, its number of pods, whole cards, and the two kinds of plugin; and
+ * for what the process surely knew that ResourceClaims hold of the card (claims.h).
  *
  * There is one exception. API servers before 1.27 ignore a Binding's UID. If a pod is deleted and
  * created again under its name while its Binding is under way, the new pod may get the old pod's
@@ -56,6 +57,7 @@ static struct {
 
 void oracle_reset(void)
 {
+    claims_reset();
     oracle.n = 0;
     oracle.n_sendings = 0;
     memset(oracle.looks, 0, sizeof(oracle.looks));
@@ -72,6 +74,7 @@ void oracle_started(const struct proc *p)
 {
     memset(oracle.held[p->id], 0, sizeof(oracle.held[p->id]));
     memset(oracle.digests[p->id], 0, sizeof(oracle.digests[p->id]));
+    claims_forget(p->id);
 }
 
 static bool grants_equal(const struct grants_object *a, const struct grants_object *b)
@@ -90,6 +93,7 @@ void oracle_changed(const struct change *c)
 {
     const struct pod_object *old = &c->old.pod;
     const struct pod_object *new = &c->new.pod;
+    claims_changed(c);
     if (c->kind != CACHE_PODS)
         return;
     if (pod_object_holds(old) != pod_object_holds(new) ||
@@ -117,6 +121,8 @@ static void decision_check_node(struct decision *d, const struct proc *p)
     uint64_t legal = 0;
     d->aside = UINT64_MAX;
     d->least_cards = MAX_CARDS;
+    for (int64_t card = 0; card < MAX_CARDS; card++)
+        d->lent[card] = LENT_WHOLE;
     for (size_t i = history_size(); i > 0; i--) {
         const struct change *c = history_at(i - 1);
         if (c->kind != CACHE_NODES || c->slot != d->node)
@@ -127,6 +133,7 @@ static void decision_check_node(struct decision *d, const struct proc *p)
                         node_object_card_size(n, card) == d->total[card] &&
                         pod_object_allows(pod, n, card);
             legal |= good ? (uint64_t)1 << card : 0;
+            d->lent[card] = MIN_OF(d->lent[card], claims_lend(p, n, d->node, card));
             if (!node_object_has_card(n, card) || !name_lists(&n->aside, card))
                 d->aside &= ~((uint64_t)1 << card);
         }
@@ -138,6 +145,8 @@ static void decision_check_node(struct decision *d, const struct proc *p)
             break;
     }
     sim_check(legal == d->cards);
+    for (int64_t card = 0; card < MAX_CARDS; card++)
+        sim_check(!decision_has(d, card) || d->lent[card] != LENT_WHOLE);
     const struct health_object *h = &store.healths[d->node];
     for (int64_t card = 0; card < MAX_CARDS; card++)
         sim_check(!decision_has(d, card) || p->told_before[CACHE_HEALTH][d->node] < h->rv ||
@@ -246,6 +255,7 @@ void oracle_turned(const struct proc *p)
     cache_check(&p->daemon.service.cache);
     check_versions(p);
     oracle_decided(p);
+    claims_learn(p);
 }
 
 /* ---- Bindings ---- */
@@ -410,7 +420,7 @@ static void check_card(unsigned node, int64_t card)
         check_apart(node, card, i);
     }
     trace("card holds", name_str(&store.nodes[node].name), u.mem, d->total[card]);
-    sim_check(u.mem <= d->total[card]);
+    sim_check(u.mem + d->lent[card] <= d->total[card]);
     sim_check((int64_t)u.pods <= d->max_pods);
     sim_check(u.wholes == 0 || u.pods == 1);
     check_cores(node, card);
@@ -551,6 +561,7 @@ void oracle_committed(const struct order *o, unsigned slot)
     }
     check_node(d->node);
     quotas_check(&p->ns);
+    claims_check_partition();
     if (d->cards != 0)
         check_group(d);
 }

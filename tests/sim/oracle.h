@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/bindings.h"
+#include "claims.h"
 #include "proc.h"
 #include "slices.h"
 
@@ -33,6 +34,7 @@ struct decision {
     bool shrink;                  /* value of the setting shrink-after-init */
     bool divided;                 /* the process may have believed so */
     uint64_t aside;               /* a bit for each card that was surely another plugin's */
+    int64_t lent[MAX_CARDS];      /* what it surely knew that claims hold of each card */
     uint64_t rv;
     bool known[MAX_PODS]; /* pods placed by others, of which it was told */
     bool lasts[MAX_PODS]; /* pods whose init containers it may have believed done */
@@ -136,6 +138,7 @@ struct usage {
     unsigned pods;
     unsigned sharing;
     unsigned wholes;
+    bool claimed; /* a claim holds the card whole */
 };
 
 struct usage oracle_usage(unsigned node, int64_t card);

@@ -99,6 +99,7 @@ bool proc_file(struct str path, struct text *ret)
     put_setting(ret, "node-policy", pack_name(node_policy()));
     put_setting(ret, "shortlist", shortlist.z);
     put_setting(ret, "shrink-after-init", bool_text(s->shrink));
+    put_setting(ret, "dra", s->dra_on ? "on" : "auto");
     put_setting(ret, "swap-guard", swap_guard_text(s->guard));
     put_setting(ret, "evict-for-cards", bool_text(s->evicts));
     put_setting(ret, "evict-for-cards-after", "1s");

@@ -48,8 +48,8 @@ struct proc {
 
     /* For each slot, the newest version that it was surely told of: now, and before its last
      * turn. */
-    uint64_t told[CACHE_KINDS][MAX_PODS];
-    uint64_t told_before[CACHE_KINDS][MAX_PODS];
+    uint64_t told[CACHE_ALL_KINDS][MAX_PODS];
+    uint64_t told_before[CACHE_ALL_KINDS][MAX_PODS];
 };
 
 extern struct proc procs[MAX_REPLICAS];

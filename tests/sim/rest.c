@@ -46,6 +46,11 @@ struct usage oracle_usage(unsigned node, int64_t card)
         if (pod_object_holds(p) && pod_object_wants(p) && strcmp(p->node.z, n->name.z) == 0)
             usage_add(&u, p, n, card);
     }
+    for (int64_t i = 0; i < node_object_cards(n); i++) {
+        int64_t lent = card < 0 || card == i ? claims_lend(NULL, n, node, i) : 0;
+        u.claimed = u.claimed || lent == LENT_WHOLE;
+        u.mem += lent == LENT_WHOLE ? 0 : lent;
+    }
     return u;
 }
 
@@ -109,7 +114,8 @@ static void rest_card(const struct node_object *o, unsigned node, const struct c
     bool ill = health_object_ill(&store.healths[node], card);
     sim_check(c->total == node_object_card_size(o, card));
     sim_check(c->absent == !node_object_has_card(o, card));
-    sim_check(card_usable(c) == (node_object_card_usable(o, card) && !ill));
+    sim_check(c->claimed == u.claimed && c->given == (!c->absent && node_object_given(o, card)));
+    sim_check(card_usable(c) == (node_object_card_usable(o, card) && !ill && !u.claimed));
     if (c->absent)
         return;
     sim_check(c->used == u.mem && c->cores == u.cores);
@@ -170,7 +176,8 @@ void oracle_rest(void)
         sim_check(p->asks == NULL);
         sim_check(bind_active(p->daemon.service.binder) == 0);
         size_t objects = rest_pods(&p->daemon.service.cache) +
-                         rest_nodes(&p->daemon.service.cache) + rest_learned(&p->daemon.service);
+                         rest_nodes(&p->daemon.service.cache) + rest_learned(&p->daemon.service) +
+                         (store.serves_dra ? CLAIMS_BLOCKS : 0);
         sim_check(mem_blocks(p) <= objects + SPARE_BLOCKS);
     }
 }

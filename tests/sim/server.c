@@ -41,6 +41,10 @@ static void on_changed(const struct change *c)
               pod_object_card(&o->pod));
     else if (c->kind == CACHE_NODES)
         trace("node", name_str(&o->node.name), there ? o->node.mem : -2, o->node.count);
+    else if (c->kind == CACHE_SLICES)
+        trace("slice", name_str(&o->slice.name), there, o->slice.n_devices);
+    else if (c->kind == CACHE_CLAIMS)
+        trace("claim", name_str(&o->claim.uid), there, o->claim.n_results);
     else
         trace("configmap", name_str(&o->health.name), there, 0);
     server_tell(c->kind);
@@ -52,6 +56,7 @@ void server_reset(void)
     store.now_ms = now_ms;
     store.changed = on_changed;
     store.ignores_uids = !world.set.uid_precondition;
+    store.serves_dra = world.set.kinds[KIND_CLAIMS];
     server.up = true;
     server.token = 1;
     server.back = (struct happening){.fire = on_back};
@@ -171,6 +176,10 @@ static bool serve(struct flight *f)
         return false;
     case API_LEASE:
         serve_lease(f, &r);
+        return false;
+    case API_GROUP:
+        f->status = 200;
+        text_z(&f->reply, "{\"kind\":\"APIResourceList\"}");
         return false;
     case API_ABSENT:
         reply_plain(f, 404, "404 page not found\n"); /* as an API server from 1.25 on */

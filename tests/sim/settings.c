@@ -105,6 +105,19 @@ static void be_without_faults(struct swarm *s, uint64_t random)
     s->http_timeout_ms = 30000;
 }
 
+/* With random numbers of its own, so that all other seeds keep their histories. */
+static void claims_draw(struct swarm *s)
+{
+    uint64_t random = s->seed * 0x9e3779b97f4a7c15U + 3;
+    if (SOME(8) > 0 || s->takeovers)
+        return;
+    s->kinds[KIND_CLAIMS] = true;
+    s->partition = SOME(3) == 0;
+    s->dra_on = SOME(3) == 0;
+    s->kinds[KIND_TABLES] = s->kinds[KIND_TABLES] || SOME(4) > 0;
+    s->max_cards = MAX_OF(s->max_cards, 2U);
+}
+
 void settings_draw(struct swarm *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
@@ -137,7 +150,7 @@ void settings_draw(struct swarm *s, uint64_t seed)
         s->permille[f] = on && !s->faultless ? permille : 0;
     }
     unsigned variety = SOME(4) == 0 ? 20 : 2 + SOME(3);
-    for (unsigned k = 0; k < KINDS; k++)
+    for (unsigned k = 0; k < KIND_CLAIMS; k++)
         s->kinds[k] = SOME(variety) == 0;
     s->shrink = SOME(2) == 0;
     s->spread = SOME(4) == 0;
@@ -166,4 +179,5 @@ void settings_draw(struct swarm *s, uint64_t seed)
     s->rogue = !s->faultless && SOME(s->takeovers ? 3 : 12) == 0;
     if (s->faultless)
         be_without_faults(s, random);
+    claims_draw(s);
 }

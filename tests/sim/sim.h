@@ -79,6 +79,7 @@ enum kind {
     KIND_ALLOCATIONS, /* other clients write allocations, or leave old ones */
     KIND_EVICTIONS,   /* of pods of lower priority, for cards */
     KIND_QUOTAS,      /* they change while processes run */
+    KIND_CLAIMS,      /* DRA gives out cards of the same nodes */
     KINDS
 };
 
@@ -95,6 +96,8 @@ struct swarm {
     bool alike;         /* the nodes are equal, and most pods have one size */
     bool evicts;
     unsigned guard; /* swap-guard; see swaps.h */
+    bool partition; /* each card belongs to DRA or to cardpack; see claims.h */
+    bool dra_on;    /* the setting dra is on, else auto */
     bool faultless;
     bool takeovers;        /* mainly about takeovers while a Binding is under way */
     bool rogue;            /* the time rules of server.h are broken, rarely */

@@ -307,8 +307,7 @@ int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t 
 
 /* ---- nodes ---- */
 
-/* The card's row; size 0 if the table has none. */
-static struct card_object row_of(const struct node_object *n, int64_t card)
+struct card_object node_object_row(const struct node_object *n, int64_t card)
 {
     for (unsigned i = 0; n->has_table && i < n->n_table; i++) {
         if (n->table[i].index == card)
@@ -331,20 +330,27 @@ int64_t node_object_cards(const struct node_object *n)
 
 bool node_object_has_card(const struct node_object *n, int64_t card)
 {
-    return card >= 0 && card < node_object_cards(n) && (!n->has_table || row_of(n, card).mem > 0);
+    return card >= 0 && card < node_object_cards(n) &&
+           (!n->has_table || node_object_row(n, card).mem > 0);
 }
 
 int64_t node_object_card_size(const struct node_object *n, int64_t card)
 {
     if (!node_object_has_card(n, card))
         return 0;
-    return n->has_table ? row_of(n, card).mem : n->mem / n->count;
+    return n->has_table ? node_object_row(n, card).mem : n->mem / n->count;
 }
 
 bool node_object_card_usable(const struct node_object *n, int64_t card)
 {
-    return node_object_has_card(n, card) && !row_of(n, card).ill &&
-           !name_lists(&n->cordoned, card) && !name_lists(&n->aside, card);
+    return node_object_has_card(n, card) && !node_object_row(n, card).ill &&
+           !name_lists(&n->cordoned, card) && !name_lists(&n->aside, card) &&
+           !node_object_given(n, card);
+}
+
+bool node_object_given(const struct node_object *n, int64_t card)
+{
+    return n->given_all || name_lists(&n->given, card);
 }
 
 int64_t node_object_limit(const struct node_object *n)
@@ -379,12 +385,12 @@ static const bool wishes[][MODELS] = {
 
 int node_object_numa(const struct node_object *n, int64_t card)
 {
-    return n->has_table ? row_of(n, card).numa : -1;
+    return n->has_table ? node_object_row(n, card).numa : -1;
 }
 
 int8_t node_object_model(const struct node_object *n, int64_t card)
 {
-    struct card_object row = row_of(n, card);
+    struct card_object row = node_object_row(n, card);
     if (row.model != 0)
         return row.model;
     return n->model;
@@ -392,7 +398,7 @@ int8_t node_object_model(const struct node_object *n, int64_t card)
 
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card)
 {
-    struct card_object row = row_of(n, card);
+    struct card_object row = node_object_row(n, card);
     int8_t model = node_object_model(n, card);
     bool is = row.uuid && card == (p->uuid < 0 ? -p->uuid : p->uuid) - 1;
     if (!wishes[p->model][model])

@@ -66,6 +66,8 @@ int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t 
 int64_t node_object_cards(const struct node_object *n);
 bool node_object_has_card(const struct node_object *n, int64_t card);
 int64_t node_object_card_size(const struct node_object *n, int64_t card);
+struct card_object node_object_row(const struct node_object *n, int64_t card); /* size 0: none */
+bool node_object_given(const struct node_object *n, int64_t card);             /* to DRA */
 bool node_object_card_usable(const struct node_object *n, int64_t card); /* by its annotations */
 int64_t node_object_limit(const struct node_object *n);
 int64_t node_object_max_pods(const struct node_object *n); /* INT64_MAX: any number */

@@ -3,6 +3,7 @@
 #include "actors.h"
 
 #include "api/leases.h"
+#include "claims.h"
 #include "daemon/bind/bind.h"
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
@@ -290,8 +291,12 @@ void users_begin(void)
     for (unsigned i = 0; i < store.n_nodes; i++) {
         struct node_object n = {.exists = true, .name = name_of("n", i)};
         node_size(&n);
+        if (kind(KIND_CLAIMS) && world.set.partition)
+            claims_part(&n);
         store_put_node(i, &n);
     }
+    if (kind(KIND_CLAIMS))
+        claims_begin();
     for (unsigned i = draw(6); i > 0; i--)
         create();
     if (kind(KIND_QUOTAS) && draw(2) == 0)
@@ -352,6 +357,8 @@ static void lose_leases(void)
 
 static void fate(void)
 {
+    if (kind(KIND_CLAIMS) && draw(2) == 0)
+        claims_act();
     if (kind(KIND_QUOTAS) && draw(12) == 0)
         quotas_change();
     if (kind(KIND_QUOTAS) && draw(24) == 0)

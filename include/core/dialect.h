@@ -60,6 +60,7 @@ bool dialect_parse(struct str name, enum dialect *ret);
 
 /* A set of dialects, a bit for each. */
 #define DIALECT_BIT(d) (1U << (unsigned)(d))
+#define DIALECTS_ALL   (DIALECT_BIT(DIALECT_COUNT) - 1)
 
 /* A list as "gpushare,volcano". False: *ret_bad is the first name that is not one, or is there
  * twice; absent if the list is empty. */

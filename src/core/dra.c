@@ -10,8 +10,8 @@
 #include "core/dra.h"
 
 #include "base/mem.h"
+#include "core/dra_pack.h"
 #include "core/gpushare.h"
-#include "dra_pack.h"
 
 struct dra_pool {
     struct str key; /* driver, NUL, name; stored behind the struct */

@@ -1,6 +1,6 @@
 /* A record is its length, the name, the UUID, the parent's UUID, the PCI address and the capacity.
  * A text begins with its kind, a number with how many bytes it has, the least of them first. */
-#include "dra_pack.h"
+#include "core/dra_pack.h"
 
 #define LENGTH_BYTES 2
 #define HEX_DIGITS   32
@@ -164,25 +164,25 @@ unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
     return dra_pack_number(at, (uint64_t)v->memory);
 }
 
-static size_t dra_unpack_length(const unsigned char *at)
+static size_t dra_pack_read_length(const unsigned char *at)
 {
     return at[0] | (size_t)at[1] << 8;
 }
 
-static struct str dra_unpack_bytes(const unsigned char **at)
+static struct str dra_pack_read_bytes(const unsigned char **at)
 {
-    struct str text = {(const char *)*at + LENGTH_BYTES, dra_unpack_length(*at)};
+    struct str text = {(const char *)*at + LENGTH_BYTES, dra_pack_read_length(*at)};
     *at += LENGTH_BYTES + text.n;
     return text;
 }
 
-static struct str dra_unpack_text(const unsigned char **at, char to[static DRA_UUID_N])
+static struct str dra_pack_read_text(const unsigned char **at, char to[static DRA_UUID_N])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned kind = *(*at)++;
     size_t taken = 0;
     if (kind == DRA_PACK_TEXT)
-        return dra_unpack_bytes(at);
+        return dra_pack_read_bytes(at);
     memcpy(to, prefixes[kind].p, PREFIX_N);
     for (size_t i = PREFIX_N; i < DRA_UUID_N; i++) {
         if (dra_pack_is_dash(i - PREFIX_N)) {
@@ -197,7 +197,7 @@ static struct str dra_unpack_text(const unsigned char **at, char to[static DRA_U
     return (struct str){to, DRA_UUID_N};
 }
 
-static uint64_t dra_unpack_number(const unsigned char **at)
+static uint64_t dra_pack_read_number(const unsigned char **at)
 {
     unsigned n = *(*at)++;
     uint64_t v = 0;
@@ -209,21 +209,21 @@ static uint64_t dra_unpack_number(const unsigned char **at)
 struct str dra_pack_name(const unsigned char *record)
 {
     const unsigned char *at = record + LENGTH_BYTES;
-    return dra_unpack_bytes(&at);
+    return dra_pack_read_bytes(&at);
 }
 
 const unsigned char *dra_pack_next(const unsigned char *record)
 {
-    return record + dra_unpack_length(record);
+    return record + dra_pack_read_length(record);
 }
 
 void dra_unpack(const unsigned char *record, struct dra_facts *ret)
 {
     const unsigned char *at = record + LENGTH_BYTES;
-    (void)dra_unpack_bytes(&at);
-    ret->uuid = dra_unpack_text(&at, ret->texts[0]);
-    ret->parent = dra_unpack_text(&at, ret->texts[1]);
-    uint64_t pci = dra_unpack_number(&at);
+    (void)dra_pack_read_bytes(&at);
+    ret->uuid = dra_pack_read_text(&at, ret->texts[0]);
+    ret->parent = dra_pack_read_text(&at, ret->texts[1]);
+    uint64_t pci = dra_pack_read_number(&at);
     ret->pci = pci >> 1 | pci << 63;
-    ret->memory = (int64_t)dra_unpack_number(&at);
+    ret->memory = (int64_t)dra_pack_read_number(&at);
 }

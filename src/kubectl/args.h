@@ -74,6 +74,7 @@ struct kubectl_args {
     struct str filename; /* "-": standard input */
     struct str selector; /* of labels; absent if not given */
     uint32_t replicas;   /* 0: not given */
+    unsigned dialects;   /* a bit for each that is read; 0: not given, all are */
     uint64_t timeout_ms;
     bool timeout_given;
     const char *passed[24]; /* flags and values for kubectl, n_passed of them */

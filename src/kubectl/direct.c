@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "codec/jwrite.h"
 #include "kube/ingest.h"
+#include "kubectl/dra.h"
 #include "kubectl/limit.h"
 #include "kubectl/list.h"
 #include "kubectl/say.h"
@@ -34,8 +35,10 @@ static void direct_on_begin(void *ctx)
 
 static enum errc direct_on_object(void *ctx, struct str json, struct err *e)
 {
-    static void (*const takes[CACHE_KINDS])(struct ingest *, struct str, bool) = {
-        [CACHE_NODES] = ingest_node, [CACHE_PODS] = ingest_pod, [CACHE_HEALTH] = ingest_configmap};
+    static void (*const takes[CACHE_ALL_KINDS])(struct ingest *, struct str, bool) = {
+        [CACHE_NODES] = ingest_node,       [CACHE_PODS] = ingest_pod,
+        [CACHE_HEALTH] = ingest_configmap, [CACHE_SLICES] = ingest_slice,
+        [CACHE_CLAIMS] = ingest_claim,     [CACHE_CLASSES] = ingest_class};
     struct reading *r = ctx;
     takes[r->kind](&r->ingest, json, false);
     return r->ingest.lost ? err_set(e, ERR_NOMEM, "out of memory") : OK;
@@ -47,11 +50,17 @@ static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struc
         struct str path;
         struct str query;
         struct str kind;
-    } lists[CACHE_KINDS] = {
+    } lists[CACHE_ALL_KINDS] = {
         [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList")},
         [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList")},
         [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
                           STR("ConfigMapList")},
+        [CACHE_SLICES] = {STR("/apis/resource.k8s.io/v1/resourceslices"), STR_NULL,
+                          STR("ResourceSliceList")},
+        [CACHE_CLAIMS] = {STR("/apis/resource.k8s.io/v1/resourceclaims"), STR_NULL,
+                          STR("ResourceClaimList")},
+        [CACHE_CLASSES] = {STR("/apis/resource.k8s.io/v1/deviceclasses"), STR_NULL,
+                           STR("DeviceClassList")},
     };
     struct kubectl_list l = {.path = lists[kind].path,
                              .query = lists[kind].query,
@@ -77,12 +86,29 @@ static enum errc direct_read_configmaps(struct reading *r, struct err *e)
     return OK;
 }
 
+/* Without the rights the answer may be too optimistic, too. */
+static enum errc direct_read_dra(struct reading *r, struct err *e)
+{
+    bool served = false;
+    enum errc code = kubectl_dra_is_served(r->client, &served, e);
+    for (enum cache_kind kind = CACHE_SLICES; code == OK && served && kind < CACHE_ALL_KINDS;
+         kind++)
+        code = direct_read_list(r, kind, e);
+    if (code != ERR_DENIED)
+        return code;
+    kubectl_say_once("cards that ResourceClaims hold are not known: %s", e->text);
+    *e = (struct err)ERR_INIT;
+    return OK;
+}
+
 static enum errc direct_read_all(struct reading *r, struct err *e)
 {
     enum errc code = direct_read_list(r, CACHE_NODES, e);
     if (code == OK)
         code = direct_read_list(r, CACHE_PODS, e);
-    return code == OK ? direct_read_configmaps(r, e) : code;
+    if (code == OK)
+        code = direct_read_configmaps(r, e);
+    return code == OK ? direct_read_dra(r, e) : code;
 }
 
 static enum errc direct_get_pod(struct kubectl_client *c, const struct kubectl_question *q,

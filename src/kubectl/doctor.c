@@ -6,9 +6,11 @@
 #include "kubectl/doctor.h"
 
 #include "base/mem.h"
+#include "codec/kube_dra.h"
 #include "core/gpushare.h"
 #include "kube/ingest.h"
 #include "kubectl/ask.h"
+#include "kubectl/dra.h"
 #include "kubectl/list.h"
 
 #define REVIEW "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -26,6 +28,7 @@ struct checkup {
     enum cache_kind kind; /* of the list under way */
     uint32_t now_s;
     bool scheduler; /* a configuration of kube-scheduler was found */
+    bool dra;       /* the API server serves DRA's objects */
 };
 
 /* ---- objects ---- */
@@ -71,6 +74,7 @@ static void doctor_take_node(struct checkup *x, struct str json)
     jread_init(&r, json, &x->scratch);
     doctor_read_labels(&r, &marks);
     doctor_plugins_mark(&x->system, &marks, x->findings->arena);
+    doctor_dialect(x->findings, &v, cache_node(&x->cache, v.name));
     doctor_node(x->findings, &v, cache_node(&x->cache, v.name), &marks);
 }
 
@@ -105,6 +109,33 @@ static void doctor_take_configmap(struct checkup *x, struct str json)
     doctor_take_data(x, json, v.name);
 }
 
+/* Whether spec.resourceClaims has any. */
+static bool doctor_has_claims(struct str json, struct arena *a)
+{
+    struct jread r;
+    struct str key;
+    struct str field;
+    bool any = false;
+    jread_init(&r, json, a);
+    jread_object (&r, key) {
+        if (!str_eq(key, STR("spec"))) {
+            jread_skip(&r);
+            continue;
+        }
+        jread_object (&r, field) {
+            if (!str_eq(field, STR("resourceClaims"))) {
+                jread_skip(&r);
+                continue;
+            }
+            jread_array (&r) {
+                any = true;
+                jread_skip(&r);
+            }
+        }
+    }
+    return jread_finish(&r, NULL) == OK && any;
+}
+
 static void doctor_take_pod(struct checkup *x, struct str json)
 {
     struct jread r;
@@ -115,7 +146,29 @@ static void doctor_take_pod(struct checkup *x, struct str json)
     if (jread_finish(&r, NULL) != OK)
         return;
     doctor_system_take(&x->system, &v, x->findings->arena);
-    doctor_pod(x->findings, &x->cache, &x->measured, &v, x->now_s);
+    doctor_pod(x->findings, &x->cache, &x->measured, &v, doctor_has_claims(json, &x->scratch),
+               x->now_s);
+}
+
+static void doctor_take_slice(struct checkup *x, struct str json)
+{
+    struct jread r;
+    struct dra_slice_view v;
+    ingest_slice(&x->ingest, json, false);
+    jread_init(&r, json, &x->scratch);
+    kube_read_slice(&r, &x->scratch, &v);
+    if (jread_finish(&r, NULL) == OK)
+        doctor_slice(x->findings, &x->cache, &v);
+}
+
+static void doctor_take_claim(struct checkup *x, struct str json)
+{
+    ingest_claim(&x->ingest, json, false);
+}
+
+static void doctor_take_class(struct checkup *x, struct str json)
+{
+    ingest_class(&x->ingest, json, false);
 }
 
 /* ---- lists ---- */
@@ -137,10 +190,10 @@ static void doctor_on_begin(void *ctx)
 
 static enum errc doctor_on_object(void *ctx, struct str json, struct err *e)
 {
-    static void (*const takes[CACHE_KINDS])(struct checkup *,
-                                            struct str) = {[CACHE_NODES] = doctor_take_node,
-                                                           [CACHE_PODS] = doctor_take_pod,
-                                                           [CACHE_HEALTH] = doctor_take_configmap};
+    static void (*const takes[CACHE_ALL_KINDS])(struct checkup *, struct str) = {
+        [CACHE_NODES] = doctor_take_node,       [CACHE_PODS] = doctor_take_pod,
+        [CACHE_HEALTH] = doctor_take_configmap, [CACHE_SLICES] = doctor_take_slice,
+        [CACHE_CLAIMS] = doctor_take_claim,     [CACHE_CLASSES] = doctor_take_class};
     struct checkup *x = ctx;
     arena_reset(&x->scratch);
     takes[x->kind](x, json);
@@ -155,11 +208,17 @@ static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struc
         struct str query;
         struct str kind;
         struct str name;
-    } lists[CACHE_KINDS] = {
+    } lists[CACHE_ALL_KINDS] = {
         [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList"), STR("nodes")},
         [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList"), STR("pods")},
         [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
                           STR("ConfigMapList"), STR("configmaps of kube-system")},
+        [CACHE_SLICES] = {STR("/apis/resource.k8s.io/v1/resourceslices"), STR_NULL,
+                          STR("ResourceSliceList"), STR("resourceslices")},
+        [CACHE_CLAIMS] = {STR("/apis/resource.k8s.io/v1/resourceclaims"), STR_NULL,
+                          STR("ResourceClaimList"), STR("resourceclaims")},
+        [CACHE_CLASSES] = {STR("/apis/resource.k8s.io/v1/deviceclasses"), STR_NULL,
+                           STR("DeviceClassList"), STR("deviceclasses")},
     };
     struct kubectl_list l = {.path = lists[kind].path,
                              .query = lists[kind].query,
@@ -172,7 +231,7 @@ static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struc
     x->system_at = x->system;
     enum errc code = kubectl_list_read(x->client, &l, e);
     if (code == ERR_DENIED) {
-        finding_add(x->findings, kind == CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL,
+        finding_add(x->findings, kind >= CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL,
                     lists[kind].name,
                     "bind the roles of manifests/kubectl-cardpack-rbac.yaml to the user",
                     "they are not checked: %s", e->text);
@@ -199,6 +258,7 @@ static void doctor_put_review(struct buf *out, const struct doctor_right *r,
         struct str value;
     } fields[] = {
         {"verb", str_of(r->verb)},
+        {"group", str_of(r->group)},
         {"resource", str_of(r->resource)},
         {"subresource", str_of(r->subresource)},
         {"namespace", r->of_service  ? a->service_namespace
@@ -290,7 +350,7 @@ static enum errc doctor_check_rights(struct checkup *x, bool with_daemon, struct
     const struct doctor_right *rights = doctor_rights(&n);
     enum errc code = OK;
     for (size_t i = 0; i < n && code == OK; i++) {
-        if (with_daemon || !rights[i].of_service)
+        if ((with_daemon || !rights[i].of_service) && (x->dra || rights[i].group[0] == '\0'))
             code = doctor_check_right(x, &rights[i], e);
     }
     return code;
@@ -322,6 +382,19 @@ static enum errc doctor_ask_daemon(struct checkup *x, struct kubectl_client *dae
     return OK;
 }
 
+/* Whether cardpack has all nodes. If its answer can't be read, nothing is compared. */
+static void doctor_compare(struct checkup *x, struct kubectl_client *daemon)
+{
+    struct kubectl_question cards = {.command = KUBECTL_CARDS};
+    struct arena *a = x->findings->arena;
+    struct err unsaid = ERR_INIT;
+    struct figures shown;
+    struct str answer;
+    if (kubectl_ask_daemon(daemon, &cards, a, &answer, &unsaid) == OK &&
+        figures_read(answer, a, &shown, &unsaid) == OK)
+        doctor_unread(x->findings, &x->cache, &shown);
+}
+
 static void doctor_tell_scheduler(struct findings *f)
 {
     finding_add(f, FINDING_WARN, STR("kube-scheduler"),
@@ -333,18 +406,25 @@ static void doctor_tell_scheduler(struct findings *f)
 
 static enum errc doctor_run(struct checkup *x, struct kubectl_client *daemon, struct err *e)
 {
-    static const enum cache_kind kinds[] = {CACHE_NODES, CACHE_HEALTH, CACHE_PODS};
+    static const enum cache_kind kinds[] = {CACHE_NODES,  CACHE_HEALTH,  CACHE_SLICES,
+                                            CACHE_CLAIMS, CACHE_CLASSES, CACHE_PODS};
     struct doctor_daemon d = {.asked = false};
     enum errc code = OK;
     if (daemon != NULL)
         code = doctor_ask_daemon(x, daemon, &d, e);
     if (code == OK)
+        code = kubectl_dra_is_served(x->client, &x->dra, e);
+    if (code == OK)
         code = doctor_check_rights(x, daemon == x->client, e);
-    for (size_t i = 0; i < COUNT_OF(kinds) && code == OK; i++)
-        code = doctor_read_list(x, kinds[i], e);
+    for (size_t i = 0; i < COUNT_OF(kinds) && code == OK; i++) {
+        if (x->dra || kinds[i] < CACHE_SLICES)
+            code = doctor_read_list(x, kinds[i], e);
+    }
     if (code != OK)
         return code;
     doctor_daemon(x->findings, &x->system, &d);
+    if (daemon != NULL && d.fault.code == OK)
+        doctor_compare(x, daemon);
     doctor_system(x->findings, &x->system, &x->cache);
     if (!x->scheduler)
         doctor_tell_scheduler(x->findings);

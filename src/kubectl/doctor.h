@@ -11,6 +11,7 @@
 #include "core/cache.h"
 #include "core/measured.h"
 #include "kubectl/client.h"
+#include "kubectl/figures.h"
 #include "kubectl/show.h"
 
 enum finding_level {
@@ -63,12 +64,31 @@ void doctor_health(struct findings *f, const struct cache *c, struct str name, s
 /* Cards that hold more than their size, by the pods of the cache; then one line for all nodes. */
 void doctor_usage(struct findings *f, const struct cache *c);
 
+/* ---- checks of dialects: doctor_dialects.c ---- */
+
+/* Whether the node says clearly which dialect it has, and one that is read. */
+void doctor_dialect(struct findings *f, const struct node_view *v, const struct node *n);
+
+/* Nodes that the running cardpack, which answered `shown`, does not share. */
+void doctor_unread(struct findings *f, const struct cache *c, const struct figures *shown);
+
+/* ---- checks of DRA's objects: doctor_dra.c ---- */
+
+/* The nodes are in the cache already. */
+void doctor_slice(struct findings *f, const struct cache *c, const struct dra_slice_view *v);
+
+/* Cards that a claim holds and pods share. */
+void doctor_claimed(struct findings *f, const struct node *n);
+
+/* The pod of a card has claims, too. */
+void doctor_pod_claims(struct findings *f, struct str object);
+
 /* ---- checks of pods: doctor_pods.c ---- */
 
 /* A pod that has not ended. The nodes are in the cache already, and what is really used in m; now_s
- * is Unix time. */
+ * is Unix time. claims: it has ResourceClaims. */
 void doctor_pod(struct findings *f, const struct cache *c, const struct measured *m,
-                const struct pod_view *v, uint32_t now_s);
+                const struct pod_view *v, bool claims, uint32_t now_s);
 
 /* ---- checks of the programs: doctor_system.c ---- */
 
@@ -133,6 +153,7 @@ bool doctor_scheduler(struct findings *f, struct str configmap, struct str text)
 /* A right that the commands of kubectl cardpack need. */
 struct doctor_right {
     const char *verb;
+    const char *group;
     const char *resource;
     const char *subresource; /* "": none */
     bool of_service;         /* of the Service of cardpack */

@@ -52,6 +52,8 @@ static bool doctor_nodes_check_fault(struct findings *f, const struct node_view 
                                      const struct node *n, const struct doctor_marks *m,
                                      struct str object)
 {
+    const struct dialect_facts *of = dialect_facts(n->sizes->dialect);
+    const struct capacity_view *said = &v->of[n->sizes->dialect];
     if (n->fault == NODE_NOT_SHARED && (m->gpushare || m->ours || v->has_cards))
         finding_add(f, FINDING_FAIL, object, LOOK_AT_PLUGIN,
                     "no aliyun.com/gpu-mem in its capacity, although it has the %s",
@@ -64,14 +66,16 @@ static bool doctor_nodes_check_fault(struct findings *f, const struct node_view 
             "aliyun.com/gpu-mem is 0 in its capacity: the kubelet has lost the device plugin");
     else if (n->fault == NODE_NO_CARDS)
         finding_add(f, FINDING_FAIL, object,
-                    "the device plugin writes aliyun.com/gpu-count when it starts: restart its pod "
+                    "the device plugin writes the number of cards when it starts: restart its pod "
                     "on this node, and check that it may patch nodes/status",
-                    "aliyun.com/gpu-mem %.*s, and no aliyun.com/gpu-count in its capacity",
-                    STR_ARG(v->mem));
+                    "%.*s %.*s, and no %.*s in its capacity", STR_ARG(of->mem), STR_ARG(said->mem),
+                    STR_ARG(of->count.p != NULL ? of->count : of->cores));
     else if (n->fault == NODE_BAD_QUANTITY)
         finding_add(f, FINDING_FAIL, object, LOOK_AT_PLUGIN,
-                    "aliyun.com/gpu-mem \"%.*s\" or aliyun.com/gpu-count \"%.*s\" is not usable",
-                    STR_ARG(str_head(v->mem, 40)), STR_ARG(str_head(v->count, 40)));
+                    "%.*s \"%.*s\" or %.*s \"%.*s\" is not usable", STR_ARG(of->mem),
+                    STR_ARG(str_head(said->mem, 40)),
+                    STR_ARG(of->count.p != NULL ? of->count : of->cores),
+                    STR_ARG(str_head(said->count, 40)));
     else if (n->fault == NODE_BAD_CARDS)
         finding_add(f, FINDING_FAIL, object, "correct the annotation: docs/cards.md has its form",
                     "annotation %s; no pod is placed there", v->cards_fault);
@@ -85,17 +89,17 @@ static void doctor_nodes_check_table(struct findings *f, const struct node_view 
         "correct the annotation, or the options of the device plugin: gpu-mem must "
         "be the sum of the table";
     uint64_t count = 0;
-    if (v->has_cards && n->remainder != 0)
+    if (v->has_cards && n->sizes->dialect == DIALECT_GPUSHARE && n->remainder != 0)
         finding_add(f, FINDING_WARN, object, advice,
                     "its card table has %lld in sum, and aliyun.com/gpu-mem is %lld",
                     (long long)(n->total - n->remainder), (long long)n->total);
-    else if (!v->has_cards && n->remainder != 0)
-        finding_add(
-            f, FINDING_WARN, object,
-            "if its cards differ, describe them in the annotation cardpack.io/cards",
-            "aliyun.com/gpu-mem %lld is no multiple of its %u cards: %lld belong to no card",
-            (long long)n->total, n->n_cards, (long long)n->remainder);
-    if (!v->has_cards)
+    else if (n->remainder != 0)
+        finding_add(f, FINDING_WARN, object,
+                    "if its cards differ, describe them in the annotation cardpack.io/cards",
+                    "%.*s %lld is no multiple of its %u cards: %lld belong to no card",
+                    STR_ARG(dialect_facts(n->sizes->dialect)->mem), (long long)n->total, n->n_cards,
+                    (long long)n->remainder);
+    if (!v->has_cards || n->sizes->dialect != DIALECT_GPUSHARE)
         return;
     bool known = str_to_u64(v->count, LIMIT_CARDS, &count);
     if (!known || count != v->n_cards)
@@ -160,8 +164,8 @@ void doctor_node(struct findings *f, const struct node_view *v, const struct nod
         finding_add(f, FINDING_WARN, object,
                     "devices that the plugin reports as unhealthy are not allocatable: look at its "
                     "log, and at the node's cards with nvidia-smi",
-                    "%lld of its aliyun.com/gpu-mem %lld are allocatable", (long long)n->limit,
-                    (long long)n->total);
+                    "%lld of its %.*s %lld are allocatable", (long long)n->limit,
+                    STR_ARG(dialect_facts(n->sizes->dialect)->mem), (long long)n->total);
     doctor_nodes_check_marks(f, v, n, object);
 }
 
@@ -222,6 +226,7 @@ void doctor_usage(struct findings *f, const struct cache *c)
         for (uint32_t i = 0; i < n->n_cards; i++)
             cards += n->cards[i].absent ? 0 : 1;
         doctor_nodes_check_use(f, n);
+        doctor_claimed(f, n);
     }
     if (nodes == 0)
         finding_add(f, FINDING_FAIL, STR("nodes"),

@@ -60,19 +60,22 @@ static void doctor_pods_check_place(struct findings *f, const struct node *n,
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     placement_read(v, r, &there);
     uint32_t count = shares_of(r, there.grants, there.n, v->initialized, shares);
+    const struct dialect_facts *of = dialect_facts(r->dialect);
+    const struct said_view *said = &v->said[r->dialect];
     const char *advice = "delete the pod, so that its controller makes a new one: its card may be "
                          "given to others";
-    if (count == 0 && v->idx.p == NULL && !v->said_allocation)
+    if (count == 0 && said->idx.p == NULL && !v->said_allocation)
         finding_add(
             f, FINDING_FAIL, object,
             "delete the pod, and check that the scheduler of its schedulerName calls "
-            "cardpack for aliyun.com/gpu-mem, and that the pod was not made with a nodeName",
+            "cardpack for the resources of the pod, and that it was not made with a nodeName",
             "bound to node %.*s without a card: it was not scheduled through cardpack",
             STR_ARG(v->node));
     else if (count == 0)
         finding_add(f, FINDING_FAIL, object, advice,
-                    "its annotations name no card: ALIYUN_COM_GPU_MEM_IDX is \"%.*s\"",
-                    STR_ARG(str_head(v->idx, 40)));
+                    "its annotations name no card: %.*s is \"%.*s\"",
+                    STR_ARG(of->idx.p != NULL ? of->idx : GPUSHARE_ANNOTATION_ALLOCATION),
+                    STR_ARG(str_head(said->idx, 40)));
     for (uint32_t i = 0; i < count; i++) {
         const struct share *s = &shares[i];
         if (!node_has_card(n, s->card))
@@ -88,24 +91,26 @@ static void doctor_pods_check_place(struct findings *f, const struct node *n,
 }
 
 /* The time of the Binding, in seconds; 0: not known. */
-static uint64_t doctor_pods_bound_s(const struct pod_view *v)
+static uint64_t doctor_pods_bound_s(const struct said_view *said)
 {
     uint64_t ns = 0;
-    return str_to_u64(v->assume_time, UINT64_MAX, &ns) ? ns / NS_OF_S : 0;
+    return str_to_u64(said->assume_time, UINT64_MAX, &ns) ? ns / NS_OF_S : 0;
 }
 
-static void doctor_pods_check_plugin(struct findings *f, const struct pod_view *v, uint32_t now_s,
-                                     struct str object)
+static void doctor_pods_check_plugin(struct findings *f, const struct request *r,
+                                     const struct pod_view *v, uint32_t now_s, struct str object)
 {
-    uint64_t bound_s = doctor_pods_bound_s(v);
+    const struct said_view *said = &v->said[r->dialect];
+    uint64_t bound_s = doctor_pods_bound_s(said);
     const char *advice = "look at the log of the device plugin on its node; then delete the pod, "
                          "because its containers may use another card";
-    if (!str_eq(v->assigned, STR("false")))
+    if (!str_eq(said->assigned, STR("false")))
         return;
     if (str_eq(v->phase, STR("Running")))
         finding_add(f, FINDING_WARN, object, advice,
                     "it runs, and the device plugin has not acknowledged it: "
-                    "ALIYUN_COM_GPU_MEM_ASSIGNED is \"false\"");
+                    "%.*s is \"false\"",
+                    STR_ARG(dialect_facts(r->dialect)->assigned));
     else if (bound_s > 0 && bound_s + ACKNOWLEDGE_S < now_s)
         finding_add(f, FINDING_WARN, object, advice,
                     "bound %llu minutes ago, and the device plugin has not acknowledged it",
@@ -128,12 +133,12 @@ static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
         return;
     }
     doctor_pods_check_place(f, n, r, v, object);
-    doctor_pods_check_plugin(f, v, now_s, object);
+    doctor_pods_check_plugin(f, r, v, now_s, object);
     doctor_pods_check_use(f, m, n, r, v, object);
 }
 
 void doctor_pod(struct findings *f, const struct cache *c, const struct measured *m,
-                const struct pod_view *v, uint32_t now_s)
+                const struct pod_view *v, bool claims, uint32_t now_s)
 {
     struct request r _uninitialized_;
     struct err fault = ERR_INIT;
@@ -150,6 +155,8 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct measured
         finding_add(f, FINDING_WARN, object, "correct the name: docs/requests.md has all of them",
                     "annotation %.*s has no effect: cardpack does not know it",
                     STR_ARG(str_head(v->unknown, 80)));
+    if (claims && fault.code == OK)
+        doctor_pod_claims(f, object);
     if (v->vacated.p != NULL)
         finding_add(f, FINDING_WARN, object,
                     "cardpack-node on the node finishes it in some milliseconds: look at its log; "

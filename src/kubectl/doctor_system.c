@@ -6,6 +6,9 @@
 
 #define CONFIGURATION STR("KubeSchedulerConfiguration")
 
+#define DRA       "resource.k8s.io"
+#define DRA_LACKS "cards that ResourceClaims hold are not known to kubectl cardpack"
+
 struct str doctor_system_label(const struct pod_view *v, struct str key)
 {
     for (size_t i = 0; i < v->n_labels; i++) {
@@ -248,11 +251,14 @@ bool doctor_scheduler(struct findings *f, struct str configmap, struct str text)
 const struct doctor_right *doctor_rights(size_t *ret_n)
 {
     static const struct doctor_right rights[] = {
-        {"list", "nodes", "", false, false, FINDING_FAIL, "doctor does not see the cards"},
-        {"list", "pods", "", false, false, FINDING_FAIL, "pods and doctor do not see the pods"},
-        {"list", "configmaps", "", false, true, FINDING_WARN,
+        {"list", "", "nodes", "", false, false, FINDING_FAIL, "doctor does not see the cards"},
+        {"list", "", "pods", "", false, false, FINDING_FAIL, "pods and doctor do not see the pods"},
+        {"list", "", "configmaps", "", false, true, FINDING_WARN,
          "unhealthy cards, quotas and kube-scheduler's configuration are not known"},
-        {"get", "services", "proxy", true, false, FINDING_WARN,
+        {"list", DRA, "resourceslices", "", false, false, FINDING_WARN, DRA_LACKS},
+        {"list", DRA, "resourceclaims", "", false, false, FINDING_WARN, DRA_LACKS},
+        {"list", DRA, "deviceclasses", "", false, false, FINDING_WARN, DRA_LACKS},
+        {"get", "", "services", "proxy", true, false, FINDING_WARN,
          "top, cards and explain read the API server alone, without Bindings under way"},
     };
 

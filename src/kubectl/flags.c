@@ -3,6 +3,7 @@
 
 #include "kubectl/order.h"
 
+#include "core/dialect.h"
 #include "core/limit.h"
 
 #define BIT(command) (1U << (command))
@@ -169,6 +170,16 @@ static enum errc flags_set_service(struct kubectl_args *a, struct str value, str
     return OK;
 }
 
+static enum errc flags_set_dialects(struct kubectl_args *a, struct str value, struct err *reterr)
+{
+    struct str bad;
+    if (dialects_parse(value, &a->dialects, &bad))
+        return OK;
+    return err_set(reterr, ERR_RANGE, "\"%.*s\" must be names of dialects, as \"%.*s,%.*s\"",
+                   STR_ARG(value), STR_ARG(dialect_facts(DIALECT_GPUSHARE)->name),
+                   STR_ARG(dialect_facts(DIALECT_VOLCANO)->name));
+}
+
 static enum errc flags_set_replicas(struct kubectl_args *a, struct str value, struct err *reterr)
 {
     uint64_t n = 0;
@@ -268,6 +279,9 @@ static const struct kubectl_flag flags[] = {
      flags_set_color},
     {"--direct", NULL, KUBECTL_ARG_NONE, REACHING, NULL,
      "read only from the API server; --direct=false: only from the daemon", flags_set_direct},
+    {"--dialects", NULL, KUBECTL_ARG_TEXT, PRINTING, "LIST",
+     "what this program reads of the API server: the dialects of cardpack's setting (default all)",
+     flags_set_dialects},
     {"--service", NULL, KUBECTL_ARG_TEXT, REACHING, "NAMESPACE/NAME",
      "Service of the daemon (default kube-system/cardpack)", flags_set_service},
     {"--daemon-url", NULL, KUBECTL_ARG_TEXT, REACHING, "URL",

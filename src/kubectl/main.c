@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "codec/jprint.h"
 #include "codec/jwrite.h"
+#include "core/dialect.h"
 #include "kubectl/ask.h"
 #include "kubectl/complete.h"
 #include "kubectl/doctor.h"
@@ -479,5 +480,6 @@ int main(int argc, char *argv[])
         kubectl_say("%s", e.text);
         return STATUS_USAGE;
     }
+    dialects_use(p.args.dialects == 0 ? DIALECTS_ALL : p.args.dialects);
     return main_answer(&p);
 }

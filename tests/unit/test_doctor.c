@@ -1,51 +1,5 @@
 /* What doctor finds in nodes, ConfigMaps, pods, and in what runs in a cluster. */
-#include "kubectl/doctor.h"
-
-#include "fit_fixture.h"
-
-#define NOW 1795326000U
-
-static struct arena arena;
-static struct findings found;
-static struct rig rig;
-
-static void setup(void)
-{
-    arena_init(&arena, 16 * MIB);
-    found = (struct findings){.arena = &arena};
-    rig_init(&rig);
-}
-
-static void teardown(void)
-{
-    rig_done(&rig);
-    arena_done(&arena);
-}
-
-/* All findings, in lines: "FAIL node/n: text". Each that is not OK has an advice. */
-static const char *findings(void)
-{
-    static const char *const words[] = {"OK", "WARN", "FAIL"};
-    static char bytes[4096];
-    struct buf out = BUF_ON(bytes);
-    size_t counts[FINDING_LEVELS] = {0};
-    for (size_t i = 0; i < found.n; i++) {
-        const struct finding *x = &found.items[i];
-        ck_assert_int_eq(x->level == FINDING_OK, x->advice[0] == '\0');
-        counts[x->level]++;
-        buf_printf(&out, "%s %.*s: %.*s\n", words[x->level], STR_ARG(x->object), STR_ARG(x->text));
-    }
-    ck_assert_mem_eq(counts, found.counts, sizeof(counts));
-    return buf_cstr(&out);
-}
-
-static void is_found(const char *expected)
-{
-    if (expected[0] == '\0')
-        ck_assert_str_eq(findings(), "");
-    else
-        ck_assert_msg(strstr(findings(), expected) != NULL, "%s\nnot\n%s", findings(), expected);
-}
+#include "doctor_rig.h"
 
 #define TABLE(...) CARDS({.index = 0, .mem = 16, .numa = -1}, {.index = 2, .mem = 16, .numa = -1})
 
@@ -196,7 +150,7 @@ START_TEST(checks_pods)
     struct node_view cpu = {.name = S("cpu")};
     set_node(&rig, n);
     set_node(&rig, cpu);
-    doctor_pod(&found, &rig.cache, NULL, &pods[_i].pod, NOW);
+    doctor_pod(&found, &rig.cache, NULL, &pods[_i].pod, false, NOW);
     is_found(pods[_i].found);
     ck_assert_uint_eq(found.n, pods[_i].found[0] == '\0' ? 0 : 1);
 }
@@ -229,7 +183,7 @@ START_TEST(checks_what_pods_really_use)
     set_node(&rig, n);
     measured_init(&m, (struct map_seed){1, 2}, 0);
     ck_assert_int_eq(measured_set(&m, n.name, &view, 1, 1), OK);
-    doctor_pod(&found, &rig.cache, &m, &p, NOW);
+    doctor_pod(&found, &rig.cache, &m, &p, false, NOW);
     ck_assert_str_eq(findings(), uses[_i].found);
     measured_done(&m);
 }

@@ -1,7 +1,7 @@
 /* That a packed device says what its view said. */
 #include "unit.h"
 
-#include "../../src/core/dra_pack.h"
+#include "core/dra_pack.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,77 @@
+/* What doctor says of the dialects of nodes: two of them on one node, and one that is not read. */
+#include "kubectl/doctor.h"
+
+static bool doctor_dialects_has(const struct node_view *v, enum dialect d)
+{
+    uint64_t amount = 0;
+    return v->of[d].mem.n > 0 && (!str_to_u64(v->of[d].mem, UINT64_MAX, &amount) || amount > 0);
+}
+
+/* The resources of two agents; without a label one of the two counts. */
+static void doctor_dialects_check_two(struct findings *f, const struct node_view *v,
+                                      const struct node *n, struct str object)
+{
+    const struct dialect_facts *own = dialect_facts(n->sizes->dialect);
+    for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
+        const struct dialect_facts *other = dialect_facts(d);
+        if (other == own || !doctor_dialects_has(v, d) ||
+            !doctor_dialects_has(v, n->sizes->dialect))
+            continue;
+        finding_add(f, FINDING_WARN, object,
+                    "remove one of the two device plugins there; until then the label "
+                    "cardpack.io/dialect=NAME says which one counts",
+                    "it has resources of two device plugins, %.*s (%.*s) and %.*s (%.*s): pods of "
+                    "dialect %.*s alone are placed there",
+                    STR_ARG(own->mem), STR_ARG(own->name), STR_ARG(other->mem),
+                    STR_ARG(other->name), STR_ARG(own->name));
+        return;
+    }
+}
+
+void doctor_dialect(struct findings *f, const struct node_view *v, const struct node *n)
+{
+    enum dialect named = DIALECT_GPUSHARE;
+    struct str label = str_trim(v->dialect);
+    if (n == NULL || n->sizes == NULL)
+        return;
+    struct str object = finding_node(f, v->name);
+    if (v->dialect.p == NULL)
+        doctor_dialects_check_two(f, v, n, object);
+    else if (!dialect_parse(label, &named))
+        finding_add(f, FINDING_FAIL, object, "docs/dialects.md has the names: correct the label",
+                    "label cardpack.io/dialect: \"%.*s\" is no dialect: no pod is placed there",
+                    STR_ARG(str_head(label, 64)));
+    else if (!dialect_is_used(named))
+        finding_add(f, FINDING_FAIL, object,
+                    "add the dialect to the setting dialects of cardpack, and to --dialects here",
+                    "label cardpack.io/dialect: \"%.*s\" is not among the dialects that are read: "
+                    "no pod is placed there",
+                    STR_ARG(label));
+}
+
+static bool doctor_dialects_is_shown(const struct figures *shown, struct str node)
+{
+    for (size_t i = 0; i < shown->n; i++) {
+        if (str_eq(shown->nodes[i].name, node))
+            return true;
+    }
+    return false;
+}
+
+void doctor_unread(struct findings *f, const struct cache *c, const struct figures *shown)
+{
+    size_t cursor = 0;
+    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
+         n = cache_next_node(c, &cursor)) {
+        if (n->fault != NODE_OK || n->sizes->dialect == DIALECT_GPUSHARE ||
+            doctor_dialects_is_shown(shown, n->name))
+            continue;
+        const struct dialect_facts *of = dialect_facts(n->sizes->dialect);
+        finding_add(f, FINDING_FAIL, finding_node(f, n->name),
+                    "add the dialect to the setting dialects, and its resources to "
+                    "managedResources of kube-scheduler: docs/dialects.md",
+                    "its device plugin has the resource %.*s, of dialect %.*s, which the running "
+                    "cardpack does not read: no pod is placed there",
+                    STR_ARG(of->mem), STR_ARG(of->name));
+    }
+}

@@ -30,6 +30,9 @@ from truth import GPU_COUNT, IDX, place_of
 
 from cluster import GPU_MEM
 
+from .kubectl import plugin_of, viewer
+from .kubectl_doctor import findings, said
+
 RIGHTS = str(MANIFESTS / "components" / "dra" / "rbac.yaml")
 SECONDS = float(os.environ.get("CARDPACK_DRA_SECONDS", "40"))
 NODES, NODE_CARDS, SIZE = 4, 4, 16
@@ -295,3 +298,37 @@ def dra_window(bench: Bench) -> None:
         _say(story, "without the partition")
         late = [t for t in story.used_twice() if t.second.kind == "pod"]
         check(all(t.apart < 5 for t in late), [t for t in late if t.apart >= 5][:3])
+
+
+@scenario("real")
+def dra_kubectl(bench: Bench) -> None:
+    """kubectl cardpack without the daemon knows claimed cards; doctor finds what claims make wrong."""
+    with _driver(bench) as driver:
+        _node(bench, "n1")
+        _node(bench, "n2", {CARDS: table_of("other", NODE_CARDS, SIZE)})
+        bench.cordon("n2")
+        driver.publish("n1", NODE_CARDS, SIZE)
+        driver.publish("n2", NODE_CARDS, SIZE)
+        driver.device_class("gpus")
+        plugin = viewer(bench)
+        wait_for(lambda: plugin.run("top", "--direct").returncode == 0, "the viewer's rights", PATIENCE)
+        _claim(bench, "c0")
+        _wait_bound(bench, "c0")
+        [(_, taken)] = _allocated(bench, "c0")
+        states = {d["id"]: d["state"] for d in plugin.json("cards", "n1", "--direct")["nodes"][0]["devs"]}
+        check([i for i, state in states.items() if state == "dra"] == [taken], states)
+        bench.placed_pod("over", SIZE, "n1", taken)
+        both = bench.own_pod("both", 1)
+        both["spec"]["resourceClaims"] = [{"name": "c", "resourceClaimName": "c0"}]
+        both["metadata"] = {"name": "both-two", "namespace": bench.namespace}
+        bench.cluster.must("POST", f"/api/v1/namespaces/{bench.namespace}/pods", both)
+        text = said(findings(plugin, "--direct")[1])
+        for tells in (
+            f"fail node/n1: a ResourceClaim holds card {taken}, and 1 pod shares it",
+            f"warn node/n2: {NODE_CARDS} of the {NODE_CARDS} devices of driver",
+            f"warn pod/{bench.namespace}/both-two: it has ResourceClaims and shared cards",
+        ):
+            check(any(t.startswith(tells) for t in text), f"{tells}: {text}")
+        none = said(findings(plugin_of(bench, "e2e-nobody"), "--direct")[1])
+        for resource in ("resourceslices", "resourceclaims", "deviceclasses"):
+            check(any(t.startswith(f"warn rights: the user may not list {resource}") for t in none), none)

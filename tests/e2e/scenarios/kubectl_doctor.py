@@ -178,3 +178,43 @@ def kubectl_cardpack_doctor(bench: Bench) -> None:
             bench.cluster.api("DELETE", f"{SYSTEM}/pods/{name}?gracePeriodSeconds=0")
         for name in ("e2e-scheduler", "unhealthy-gpu-n1", "unhealthy-gpu-gone", "cardpack-usage-n1"):
             bench.cluster.api("DELETE", f"{SYSTEM}/configmaps/{name}")
+
+
+@scenario("real")
+def kubectl_cardpack_dialects(bench: Bench) -> None:
+    """
+    Without the daemon, nodes and pods of every dialect are shown. doctor finds a node with two
+    agents, and one whose dialect the running cardpack does not read.
+    """
+    volcano = {"volcano.sh/gpu-memory": 32000, "volcano.sh/gpu-number": 2}
+    bench.node("n1", 2, 16)
+    bench.cluster.create_node("v1", volcano)
+    bench.cluster.create_node("t1", {"tencent.com/vcuda-core": 200, "tencent.com/vcuda-memory": 128})
+    spec = {"nodeName": "v1", "containers": [
+        {"name": "c", "image": "example.invalid/none", "resources": {"limits": {"volcano.sh/gpu-memory": 4000}}}]}
+    bench.cluster.must("POST", f"/api/v1/namespaces/{bench.namespace}/pods", {
+        "metadata": {"name": "trains", "annotations": {"volcano.sh/gpu-index": "1"}}, "spec": spec})  # fmt: skip
+    daemon = bench.cardpack(*OPEN)
+    plugin = viewer(bench)
+    with service(bench, daemon.port):
+        plugin.comes_to_answer()
+        text = said(findings(plugin)[1])
+        for node, resource in (("v1", "volcano.sh/gpu-memory"), ("t1", "tencent.com/vcuda-memory")):
+            tells = f"fail node/{node}: its device plugin has the resource {resource}, of dialect"
+            check(any(t.startswith(tells) for t in text), f"{tells}: {text}")
+        shown = {n["name"]: n for n in plugin.json("cards", "--direct")["nodes"]}
+        check({"n1", "v1", "t1"} <= set(shown), shown)
+        used_of = {d["id"]: d["usedGPU"] for d in shown["v1"]["devs"]}
+        check(used_of == {0: 0, 1: 4000}, used_of)
+        pods = [p["name"] for p in plugin.json("pods", "-n", bench.namespace)["pods"]]
+        check(pods == ["trains"], pods)
+        some = [n["name"] for n in plugin.json("cards", "--direct", "--dialects", "gpushare")["nodes"]]
+        check("v1" not in some and "n1" in some, some)
+        patch = {"capacity": {"volcano.sh/gpu-memory": "32000", "volcano.sh/gpu-number": "2"}}
+        bench.cluster.must("PATCH", "/api/v1/nodes/n1/status", {"status": patch}, content_type=MERGE)
+        text = said(findings(plugin)[1])
+        tells = "warn node/n1: it has resources of two device plugins, aliyun.com/gpu-mem (gpushare) and"
+        check(any(t.startswith(tells) for t in text), f"{tells}: {text}")
+        patch_node(bench, "v1", labels={"cardpack.io/dialect": "vulcano"})
+        text = said(findings(plugin)[1])
+        check(any(t.startswith('fail node/v1: label cardpack.io/dialect: "vulcano" is no') for t in text), text)

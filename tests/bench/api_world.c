@@ -152,14 +152,75 @@ static void make_pod(const struct api_world *w, bool gpu, bool waits, struct api
     find_spots(t);
 }
 
+/* The end of a UUID: %nodes% is seven of twelve digits. */
+#define UUID_OF "GPU-5b7d1c9e-2f43-4a68-8d10-0000%u%%nodes%%"
+
+/* As NVIDIA's driver publishes a node's GPUs. */
+static void make_slice(const struct api_world *w, struct api_template *t)
+{
+    buf_init(&t->text, TEMPLATE_MAX);
+    buf_put(&t->text, STR("{\"metadata\":{\"name\":\"node-%nodes%-gpu.nvidia.com-x7k2p\","
+                          "\"generateName\":\"node-%nodes%-gpu.nvidia.com-\",\"uid\":"
+                          "\"6f1d2c3b-4a59-4687-8790-00001%nodes%\",\"resourceVersion\":"
+                          "\"999\",\"generation\":1},\"spec\":{\"driver\":"
+                          "\"gpu.nvidia.com\",\"pool\":{\"name\":\"node-%nodes%\","
+                          "\"generation\":1,\"resourceSliceCount\":1},\"nodeName\":"
+                          "\"node-%nodes%\",\"devices\":["));
+    for (unsigned i = 0; i < w->cards; i++)
+        buf_printf(&t->text,
+                   "%s{\"name\":\"gpu-%u\",\"attributes\":{\"architecture\":{\"string\":"
+                   "\"Ampere\"},\"brand\":{\"string\":\"Nvidia\"},\"cudaComputeCapability\":"
+                   "{\"version\":\"8.0.0\"},\"driverVersion\":{\"version\":\"580.65.6\"},"
+                   "\"productName\":{\"string\":\"NVIDIA A100-SXM4-80GB\"},"
+                   "\"resource.kubernetes.io/pciBusID\":{\"string\":\"0000:%02x:00.0\"},"
+                   "\"resource.kubernetes.io/pcieRoot\":{\"string\":\"pci0000:%02x\"},"
+                   "\"type\":{\"string\":\"gpu\"},\"uuid\":{\"string\":\"" UUID_OF
+                   "\"}},\"capacity\":{\"memory\":{\"value\":\"80Gi\"}}}",
+                   i == 0 ? "" : ",", i, 16 * i + 7, 16 * i, i);
+    buf_put(&t->text, STR("]}}"));
+    find_spots(t);
+}
+
+/* The card of %nodes% is the mark ~. */
+static void make_claim(struct api_template *t)
+{
+    buf_init(&t->text, TEMPLATE_MAX);
+    buf_put(&t->text,
+            STR("{\"metadata\":{\"name\":\"load-5d9f8c7b6d-%index%-gpu-x7k2p\",\"namespace\":"
+                "\"team-%space%\",\"uid\":\"6f1d2c3b-4a59-4687-8790-00002%index%\","
+                "\"resourceVersion\":\"999\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":"
+                "\"gpu\",\"exactly\":{\"deviceClassName\":\"gpu.nvidia.com\",\"count\":1,"
+                "\"allocationMode\":\"ExactCount\"}}]}},\"status\":{\"allocation\":{\"devices\":"
+                "{\"results\":[{\"request\":\"gpu\",\"driver\":\"gpu.nvidia.com\",\"pool\":"
+                "\"node-%nodes%\",\"device\":\"gpu-~\"}]}},\"reservedFor\":[{\"resource\":"
+                "\"pods\",\"name\":\"load-5d9f8c7b6d-%index%\",\"uid\":"
+                "\"6f1d2c3b-4a59-4687-8790-00000%index%\"}]}}"));
+    find_spots(t);
+}
+
+/* The table that cardpack-node writes, as text in JSON. */
+static void put_table(const struct api_world *w, struct buf *out)
+{
+    buf_put(out, STR(",\"annotations\":{\"cardpack.io/cards\":\"["));
+    for (unsigned i = 0; i < w->cards; i++)
+        buf_printf(out,
+                   "%s{\\\"index\\\":%u,\\\"memory\\\":%llu,\\\"model\\\":\\\"NVIDIA-A100-SXM4-80GB"
+                   "\\\",\\\"uuid\\\":\\\"" UUID_OF "\\\",\\\"pci\\\":\\\"00000000:%02X:00.0\\\"}",
+                   i == 0 ? "" : ",", i, (unsigned long long)w->card_mem, i, 16 * i + 7);
+    buf_put(out, STR("]\"}"));
+}
+
 static void make_node(const struct api_world *w, struct api_template *t)
 {
     unsigned long long mem = w->cards * w->card_mem;
     buf_init(&t->text, TEMPLATE_MAX);
+    buf_printf(&t->text, "{\"metadata\":{\"name\":\"node-%%nodes%%\",\"uid\":\"node-%%nodes%%\","
+                         "\"resourceVersion\":\"999\",\"labels\":{\"kubernetes.io/hostname\":"
+                         "\"node-%%nodes%%\",\"kubernetes.io/os\":\"linux\"}");
+    if (w->tables != 0)
+        put_table(w, &t->text);
     buf_printf(&t->text,
-               "{\"metadata\":{\"name\":\"node-%%nodes%%\",\"uid\":\"node-%%nodes%%\","
-               "\"resourceVersion\":\"999\",\"labels\":{\"kubernetes.io/hostname\":"
-               "\"node-%%nodes%%\",\"kubernetes.io/os\":\"linux\"}},\"spec\":{},\"status\":"
+               "},\"spec\":{},\"status\":"
                "{\"capacity\":{\"aliyun.com/gpu-count\":\"%llu\",\"aliyun.com/gpu-mem\":\"%llu\","
                "\"cpu\":\"96\",\"memory\":\"1056270484Ki\",\"pods\":\"110\"},\"allocatable\":"
                "{\"aliyun.com/gpu-count\":\"%llu\",\"aliyun.com/gpu-mem\":\"%llu\",\"cpu\":\"96\","
@@ -178,6 +239,8 @@ void api_world_init(struct api_world *w)
     make_pod(w, false, false, &w->plain_pod);
     make_pod(w, true, false, &w->gpu_pod);
     make_pod(w, true, true, &w->pending_pod);
+    make_slice(w, &w->slice);
+    make_claim(&w->claim);
     w->version = 1000;
     w->bound = calloc(w->pending + 1, sizeof(*w->bound));
     if (w->bound == NULL || w->cards > 10 || w->pods + w->pending > 9999999 || w->nodes == 0 ||
@@ -187,6 +250,10 @@ void api_world_init(struct api_world *w)
 
 uint64_t api_world_count(const struct api_world *w, unsigned kind)
 {
+    if (kind == CACHE_SLICES)
+        return w->slices == 1 ? w->nodes : 0;
+    if (kind == CACHE_CLAIMS)
+        return w->claims;
     return kind == CACHE_NODES ? w->nodes : kind == CACHE_PODS ? w->pods + w->pending : 0;
 }
 
@@ -249,9 +316,14 @@ static void render_bound(const struct api_world *w, uint64_t i, struct buf *out)
 void api_render(const struct api_world *w, unsigned kind, uint64_t i, struct buf *out)
 {
     struct place p = {.index = i, .node = i % w->nodes};
-    if (kind == CACHE_NODES) {
+    if (kind == CACHE_NODES || kind == CACHE_SLICES) {
         p.node = i;
-        fill_in(&w->node, &p, out);
+        fill_in(kind == CACHE_NODES ? &w->node : &w->slice, &p, out);
+        return;
+    }
+    if (kind == CACHE_CLAIMS) {
+        p.card = w->cards - 1 - i / w->nodes % w->cards;
+        fill_in(&w->claim, &p, out);
         return;
     }
     if (i >= w->pods) {

@@ -38,7 +38,10 @@ struct api_world {
     uint64_t n_bound;
     uint64_t n_twice; /* Bindings of pods that were bound already */
     struct api_bound *bound;
-    struct api_template node, plain_pod, gpu_pod, pending_pod;
+    uint64_t tables; /* 1: nodes have a table of cards with UUIDs */
+    uint64_t slices; /* 1: each node has a ResourceSlice with all its cards; 0: DRA is not served */
+    uint64_t claims; /* each holds a card of a node, from the last card on */
+    struct api_template node, plain_pod, gpu_pod, pending_pod, slice, claim;
 };
 
 void api_world_init(struct api_world *w);

@@ -9,6 +9,8 @@
  */
 #include "api_conn.h"
 
+#include "api/store.h"
+
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -42,6 +44,9 @@ static const struct {
     {"pod-mem", &world.pod_mem},
     {"pod-bytes", &world.pod_bytes},
     {"node-bytes", &world.node_bytes},
+    {"tables", &world.tables},
+    {"slices", &world.slices},
+    {"claims", &world.claims},
     {"delay-ms", &delay_ms},
     {"tls", &with_tls},
 };
@@ -272,6 +277,8 @@ static void handle(struct api_conn *c, struct str method, struct str target, str
         one_pod(c, r.name);
     else if (r.verb == API_BIND)
         bind_pod(c, r.name, body);
+    else if (r.verb == API_GROUP)
+        answer_status(c, 200, "");
     else
         answer_status(c, r.verb == API_EVENT ? 201 : 404, "");
 }
@@ -437,6 +444,7 @@ int main(int argc, char *argv[])
         }
     }
     (void)signal(SIGPIPE, SIG_IGN);
+    store.serves_dra = world.slices != 0;
     api_world_init(&world);
     if (with_tls != 0)
         tls = api_tls_new();

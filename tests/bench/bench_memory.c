@@ -20,6 +20,7 @@ struct embedded {
     bool by_nodes; /* a point of the curve by nodes, of the one by pods, or of both */
     bool by_pods;
     bool real; /* objects of real size, with the target; else as small as possible */
+    bool dra;  /* beside them a ResourceSlice of each node, and 2,000 claims */
 };
 
 static void tell(const struct embedded *c, const char *table, const char *what, const char *unit,
@@ -34,8 +35,8 @@ static void tell(const struct embedded *c, const char *table, const char *what, 
                        .sense = BENCH_AT_MOST};
     f.by = "nodes";
     f.x = c->nodes;
-    (void)snprintf(name, sizeof(name), "%s, %llu pods%s", what, (unsigned long long)c->pods,
-                   c->real ? " of 7.5 KB" : "");
+    (void)snprintf(name, sizeof(name), "%s, %llu pods%s%s", what, (unsigned long long)c->pods,
+                   c->real ? " of 7.5 KB" : "", c->dra ? ", DRA" : "");
     if (c->by_nodes)
         bench_figure(&f);
     char by_pods[64];
@@ -81,6 +82,8 @@ static void measure(char *const *argv, const struct embedded *c)
                                     gpu_pods,
                                     c->real ? "pod-bytes=7500" : "pod-bytes=0",
                                     c->real ? "node-bytes=7500" : "node-bytes=0",
+                                    c->dra ? "slices=1" : "slices=0",
+                                    c->dra ? "claims=2000" : "claims=0",
                                     NULL};
     api_start(&api, argv[2], settings);
     daemon_start(&d, argv[1], &api, false, NULL);
@@ -96,12 +99,17 @@ static void measure(char *const *argv, const struct embedded *c)
 int main(int argc, char *argv[])
 {
     static const struct embedded clusters[] = {
-        {5000, 100000, 20000, true, false, true},   {1000, 100000, 20000, true, false, false},
-        {5000, 100000, 20000, true, true, false},   {50000, 100000, 20000, true, true, false},
-        {5000, 10000, 2000, false, true, false},    {5000, 300000, 60000, false, true, false},
-        {50000, 300000, 60000, false, true, false}, {50000, 1000000, 200000, false, true, false},
+        {5000, 100000, 20000, true, false, true, false},
+        {5000, 100000, 20000, true, false, true, true},
+        {1000, 100000, 20000, true, false, false, false},
+        {5000, 100000, 20000, true, true, false, false},
+        {50000, 100000, 20000, true, true, false, false},
+        {5000, 10000, 2000, false, true, false, false},
+        {5000, 300000, 60000, false, true, false, false},
+        {50000, 300000, 60000, false, true, false, false},
+        {50000, 1000000, 200000, false, true, false, false},
     };
-    static const struct embedded small = {100, 1000, 200, true, true, false};
+    static const struct embedded small = {100, 1000, 200, true, true, false, true};
     if (argc != 3)
         return 2;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

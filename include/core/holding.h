@@ -43,14 +43,20 @@ struct holding {
 uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t n,
                    bool initialized, struct share *ret);
 
+/* The percentage of a card of size `total`: rounded up, but down as HAMi's family does it, so that
+ * four pods with a quarter fit on each card. */
+static inline int64_t request_part_of(const struct request *r, int64_t total)
+{
+    int64_t up = dialect_has_uuids(r->dialect) ? 0 : 99;
+    return (total / 100) * r->percent + ((total % 100) * r->percent + up) / 100;
+}
+
 /* The charge of a share on a card of size `total`. */
 static inline int64_t share_charge(const struct request *r, const struct share *s, int64_t total)
 {
     if (r->whole)
         return MAX_OF(total, s->mem);
-    return r->percent == 0 ? s->mem
-                           : MAX_OF(s->mem, (total / 100) * r->percent +
-                                                ((total % 100) * r->percent + 99) / 100);
+    return r->percent == 0 ? s->mem : MAX_OF(s->mem, request_part_of(r, total));
 }
 
 /* What each card must have free for a request whose containers stay together. */
@@ -59,13 +65,18 @@ struct share request_share(const struct request *r);
 /* NULL: allocation failed. One mem_free frees it. */
 struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized);
 
+/* Replaces the grants, n_grants of them, of a dialect with UUIDs. */
+void holding_move(struct holding *h, const struct request *r, const struct grant *grants,
+                  bool initialized);
+
 /* Recomputes the shares when the init containers are done, or run again. */
 void holding_recompute(struct holding *h, const struct request *r, bool initialized);
 
 /* The cards that a bound pod's annotations name. The allocation is used if it gives every container
  * what its spec asks for and the index names no other card. Otherwise the index, as one card for
  * the whole pod. Otherwise none. In another dialect than gpushare's: its own annotations, if they
- * name cards for every container that has any. */
+ * name cards for every container that has any; with UUIDs the cards are still to be found, see
+ * vgpu_locate. */
 void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret);
 
 bool holding_has(const struct holding *h, const struct placement *p);

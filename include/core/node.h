@@ -41,6 +41,7 @@ struct card_info {
     struct str profile;
     uint64_t pci; /* dra_pci; 0: unknown */
     int32_t numa; /* -1: unknown */
+    uint32_t max_pods; /* 0: no limit of its own */
 };
 
 /* What is wrong with the node's own figures. */
@@ -222,6 +223,9 @@ uint8_t card_left(const struct card *c);
 struct str node_card_model(const struct node *n, uint32_t card);
 struct str node_card_uuid(const struct node *n, uint32_t card);
 int32_t node_card_numa(const struct node *n, uint32_t card);
+
+/* How many pods the card may have; 0: no limit. */
+uint32_t node_card_max_pods(const struct node *n, uint32_t card);
 
 /* The rest is for cache.c, draft.c and victims.c. */
 

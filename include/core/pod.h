@@ -45,6 +45,9 @@ struct pod {
     struct request *request;     /* shared, in the cache's table `requests`; never changed */
     struct request *edited;      /* the same; reserved: its object's new request; or NULL */
     struct holding *holding;     /* owned; NULL while pending without kept cards */
+    char *list;  /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
+                    holding's grants; NULL: none. See core/vgpu.h */
+    size_t list_n;
     struct labels *labels;       /* shared; of the bound object, for PodDisruptionBudgets */
     int64_t mem;                 /* of the request */
     struct node *node;           /* NULL while pending */
@@ -58,6 +61,11 @@ struct pod {
     struct pod *prev;
     struct list_link pending; /* in the cache's list of pending pods */
 };
+
+static inline struct str pod_list(const struct pod *p)
+{
+    return (struct str){p->list, p->list_n};
+}
 
 static inline bool pod_holds(const struct pod *p)
 {
@@ -91,6 +99,9 @@ void pod_believe(struct pod *p);
 /* Whether the pod is missing and the new evidence (read_back: the answer to a GET) may be older
  * than the call of pod_doubt. After this call the answer to a new GET counts. */
 bool pod_is_doubted(struct pod *p, bool read_back);
+
+/* Takes ownership of list. */
+void pod_set_list(struct pod *p, char *list, size_t n);
 
 /* Takes a bound pod's annotations except its cards; cache_pod_place sets those. An ASSUME_TIME more
  * than a day ahead of now is ignored. */

@@ -32,6 +32,9 @@ struct swap {
     uint32_t card; /* SWAP_ONE */
 };
 
+/* Whether two pods of this dialect that wait on one node are a swap, whatever they ask for. */
+bool swap_is_one_at_a_time(const struct request *r);
+
 /* Linear in the node's pods. r belongs to none of these pods, or has `self` set. */
 void swap_find(const struct node *n, const struct request *r, struct swap *ret);
 

@@ -16,6 +16,8 @@ enum container_kind {
 struct amounts_view {
     struct str mem;
     struct str cores;
+    struct str count;   /* this and percent: only of dialects with UUIDs */
+    struct str percent;
 };
 
 /* Only containers that name one of the resources, in the pod's order, init containers first.
@@ -55,6 +57,11 @@ struct said_view {
     struct str assigned;
     struct str assume_time;
 };
+
+static inline bool amounts_view_any(const struct amounts_view *v)
+{
+    return v->mem.p != NULL || v->cores.p != NULL || v->count.p != NULL || v->percent.p != NULL;
+}
 
 struct label_view {
     struct str key;
@@ -120,6 +127,7 @@ struct pod_view {
     const struct container_view *containers;
     size_t n_containers;
     uint32_t n_mains; /* number of spec.containers, with a request or without */
+    uint32_t n_inits; /* the same of spec.initContainers */
 };
 
 /* The container of this index, as in demand.index: the init containers come after the others. NULL:
@@ -146,9 +154,18 @@ static inline bool pod_view_terminal(const struct pod_view *v)
     return str_eq(v->phase, STR("Succeeded")) || str_eq(v->phase, STR("Failed"));
 }
 
+/* Whether the pod has ended, and the device plugin would nevertheless take it for one that waits:
+ * Volcano's vGPU plugin does not look at the phase. */
+static inline bool pod_view_lingers(const struct pod_view *v, enum dialect d)
+{
+    return dialect_facts(d)->lingers && pod_view_terminal(v) && pod_view_bound(v) &&
+           str_eq(v->said[d].assigned, dialect_waits(d));
+}
+
 /* One row of the table of a node's cards (CARDPACK_ANNOTATION_CARDS). */
 struct card_view {
-    uint32_t index; /* unique in the table; indices may be missing */
+    uint32_t index;    /* unique in the table; indices may be missing */
+    uint32_t max_pods; /* 0: no limit */
     int64_t mem;    /* in the plugin's unit */
     uint64_t pci;   /* dra_pci; 0: unknown */
     int32_t numa;   /* -1: unknown */
@@ -163,6 +180,11 @@ struct capacity_view {
     struct str mem;             /* of capacity */
     struct str count;           /* of capacity: dialect_facts.count, or a hundred times as many */
     struct str mem_allocatable; /* of allocatable */
+    struct str count_allocatable;
+    bool has_cards;          /* this and the rest: dialect_facts.table, as of struct node_view */
+    const char *cards_fault; /* a sentence for people, behind the name of the annotation */
+    const struct card_view *cards;
+    size_t n_cards;
 };
 
 struct node_view {

@@ -10,6 +10,7 @@
 #include "codec/cards.h"
 #include "codec/limit.h"
 #include "codec/stamp.h"
+#include "codec/vgpu_cards.h"
 #include "core/gpushare.h"
 #include "kube_host.h"
 #include "kube_names.h"
@@ -178,6 +179,12 @@ static struct str kube_read_loose(struct jread *r)
     return STR_NULL;
 }
 
+/* HAMi's resource has the name of the one that counts whole cards. */
+static bool kube_is_exclusive(struct str key)
+{
+    return str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE) && !dialect_is_used(DIALECT_HAMI);
+}
+
 static void kube_read_amounts(struct jread *r, struct amounts *ret)
 {
     struct str key;
@@ -188,18 +195,19 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
             gpushare->mem = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_CORES))
             gpushare->cores = jread_text(r);
-        else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
+        else if (kube_is_exclusive(key))
             ret->exclusive = jread_text(r);
         else if (str_eq(key, STR("cpu")))
             ret->host.cpu = kube_read_loose(r);
         else if (str_eq(key, STR("memory")))
             ret->host.memory = kube_read_loose(r);
-        else if (!kube_names_find(key, 1U << KUBE_MEM | 1U << KUBE_CORES, &found))
+        else if (!kube_names_find(
+                     key, 1U << KUBE_MEM | 1U << KUBE_CORES | 1U << KUBE_COUNT | 1U << KUBE_PERCENT,
+                     &found) ||
+                 (found.name == KUBE_COUNT && !dialect_has_uuids(found.dialect)))
             jread_skip(r);
-        else if (found.name == KUBE_MEM)
-            ret->of[found.dialect].mem = jread_text(r);
         else
-            ret->of[found.dialect].cores = jread_text(r);
+            *kube_names_amount_at(&ret->of[found.dialect], found.name) = jread_text(r);
     }
 }
 
@@ -234,6 +242,8 @@ static void kube_read_container_resources(struct jread *r, struct container_view
     for (unsigned d = 0; d < DIALECT_COUNT; d++) {
         c->of[d].mem = kube_either(of.limits.of[d].mem, of.requests.of[d].mem);
         c->of[d].cores = kube_either(of.limits.of[d].cores, of.requests.of[d].cores);
+        c->of[d].count = kube_either(of.limits.of[d].count, of.requests.of[d].count);
+        c->of[d].percent = kube_either(of.limits.of[d].percent, of.requests.of[d].percent);
     }
     c->exclusive = kube_either(of.limits.exclusive, of.requests.exclusive);
     /* As the API server's defaults: a limit counts where there is no request. */
@@ -284,7 +294,7 @@ static bool kube_names_cards(const struct container_view *c)
 {
     bool names = c->exclusive.p != NULL;
     for (unsigned d = 0; d < DIALECT_COUNT; d++)
-        names = names || c->of[d].mem.p != NULL || c->of[d].cores.p != NULL;
+        names = names || amounts_view_any(&c->of[d]);
     return names;
 }
 
@@ -344,6 +354,7 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
     pod->mem_overhead = overhead.of[DIALECT_GPUSHARE].mem;
     pod->host = kube_host_of(&inits.host, &mains.host, resources.limits.host,
                              resources.requests.host, overhead.host);
+    uint32_t n_inits = inits.all;
     if (inits.n == 0)
         inits = mains;
     else {
@@ -353,6 +364,7 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
     pod->containers = inits.items;
     pod->n_containers = inits.n;
     pod->n_mains = mains.all;
+    pod->n_inits = n_inits;
 }
 
 /* Returns the condition's type. */
@@ -440,7 +452,9 @@ static void kube_read_other_capacity(struct jread *r, struct str key, bool alloc
     struct str amount = jread_text(r);
     if (found.name == KUBE_MEM)
         *(allocatable ? &of->mem_allocatable : &of->mem) = amount;
-    else if (!allocatable)
+    else if (found.name == KUBE_COUNT && dialect_has_uuids(found.dialect))
+        *(allocatable ? &of->count_allocatable : &of->count) = amount;
+    else if (!allocatable && !dialect_has_uuids(found.dialect))
         of->count = amount;
 }
 
@@ -452,7 +466,7 @@ static void kube_read_capacity(struct jread *r, struct node_view *node)
             node->mem = jread_text(r);
         else if (str_eq(key, GPUSHARE_RESOURCE_COUNT))
             node->count = jread_text(r);
-        else if (str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE))
+        else if (kube_is_exclusive(key))
             node->exclusive = jread_text(r);
         else
             kube_read_other_capacity(r, key, false, node);
@@ -491,16 +505,23 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
 {
     struct str key;
     struct str cards = STR_NULL;
+    struct str tables[DIALECT_COUNT] = {STR_NULL};
     struct kube_named found;
     jread_object (r, key) {
         if (str_eq(key, CARDPACK_ANNOTATION_CARDS))
             cards = jread_str(r);
-        else if (kube_names_find(key, 1U << KUBE_ILL, &found))
-            node->unhealthy[found.dialect] = jread_str(r);
+        else if (kube_names_find(key, 1U << KUBE_ILL | 1U << KUBE_TABLE, &found))
+            *(found.name == KUBE_ILL ? &node->unhealthy[found.dialect] : &tables[found.dialect]) =
+                jread_str(r);
         else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
     }
-    if (cards.p != NULL && !jread_failed(r) && !cards_read(cards, a, node))
+    bool room = jread_failed(r) || cards.p == NULL || cards_read(cards, a, node);
+    for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT && room; d++) {
+        if (tables[d].p != NULL && !jread_failed(r))
+            room = vgpu_cards_read(tables[d], dialect_facts(d)->table, a, &node->of[d]);
+    }
+    if (!room)
         jread_fail(r, arena_fault(a), "no room for its cards");
 }
 
@@ -542,39 +563,6 @@ void kube_read_node(struct jread *r, struct arena *a, struct node_view *ret)
             kube_read_node_metadata(r, a, ret);
         else if (str_eq(key, STR("status")))
             kube_read_node_status(r, ret);
-        else
-            jread_skip(r);
-    }
-}
-
-struct str kube_read_name(struct jread *r)
-{
-    struct str name = STR_NULL;
-    struct str key;
-    struct str field;
-    jread_object (r, key) {
-        if (!str_eq(key, STR("metadata"))) {
-            jread_skip(r);
-            continue;
-        }
-        jread_object (r, field) {
-            if (str_eq(field, STR("name")))
-                name = jread_str(r);
-            else
-                jread_skip(r);
-        }
-    }
-    return name;
-}
-
-void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name)
-{
-    struct str key;
-    jread_object (r, key) {
-        if (str_eq(key, STR("name")))
-            *ret_name = jread_str(r);
-        else if (str_eq(key, STR("namespace")))
-            *ret_namespace = jread_str(r);
         else
             jread_skip(r);
     }

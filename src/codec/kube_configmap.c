@@ -1,7 +1,40 @@
-/* Reads a ConfigMap: of unhealthy cards, of quotas, of what is used. */
+/* Reads the name of any object, and a ConfigMap: of unhealthy cards, of quotas, of what is used. */
 #include "codec/kube.h"
 #include "codec/usage.h"
 #include "core/gpushare.h"
+
+struct str kube_read_name(struct jread *r)
+{
+    struct str name = STR_NULL;
+    struct str key;
+    struct str field;
+    jread_object (r, key) {
+        if (!str_eq(key, STR("metadata"))) {
+            jread_skip(r);
+            continue;
+        }
+        jread_object (r, field) {
+            if (str_eq(field, STR("name")))
+                name = jread_str(r);
+            else
+                jread_skip(r);
+        }
+    }
+    return name;
+}
+
+void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("name")))
+            *ret_name = jread_str(r);
+        else if (str_eq(key, STR("namespace")))
+            *ret_namespace = jread_str(r);
+        else
+            jread_skip(r);
+    }
+}
 
 static void kube_configmap_read_data(struct jread *r, struct configmap_view *ret)
 {

@@ -15,7 +15,7 @@ bool kube_names_find(struct str key, unsigned names, struct kube_named *ret)
         const struct str all[] = {
             [KUBE_MEM] = f->mem,       [KUBE_CORES] = f->cores,       [KUBE_COUNT] = f->count,
             [KUBE_IDX] = f->idx,       [KUBE_ASSIGNED] = f->assigned, [KUBE_TIME] = f->assume_time,
-            [KUBE_ILL] = f->unhealthy,
+            [KUBE_ILL] = f->unhealthy, [KUBE_PERCENT] = f->percent,   [KUBE_TABLE] = f->table,
         };
         for (unsigned i = 0; i < COUNT_OF(all); i++) {
             if ((names >> i & 1) == 0 || !kube_names_are(key, all[i]))
@@ -25,6 +25,15 @@ bool kube_names_find(struct str key, unsigned names, struct kube_named *ret)
         }
     }
     return false;
+}
+
+struct str *kube_names_amount_at(struct amounts_view *of, enum kube_name name)
+{
+    if (name == KUBE_CORES)
+        return &of->cores;
+    if (name == KUBE_COUNT)
+        return &of->count;
+    return name == KUBE_PERCENT ? &of->percent : &of->mem;
 }
 
 static struct str *kube_names_said_at(struct said_view *said, enum kube_name name)

@@ -13,7 +13,9 @@ enum kube_name {
     KUBE_IDX,
     KUBE_ASSIGNED,
     KUBE_TIME,
-    KUBE_ILL
+    KUBE_ILL,
+    KUBE_PERCENT,
+    KUBE_TABLE
 };
 
 /* Which of the names of a dialect in use a key is. */
@@ -30,6 +32,9 @@ struct seat_list {
 
 /* Finds the key among `names` (a bit for each) of the dialects in use. False: it is not there. */
 bool kube_names_find(struct str key, unsigned names, struct kube_named *ret);
+
+/* Where an amount of a container belongs: KUBE_MEM, CORES, COUNT or PERCENT. */
+struct str *kube_names_amount_at(struct amounts_view *of, enum kube_name name);
 
 /* Reads the value of an annotation of a pod. False: it is not one of these, and nothing was read.
  */

@@ -36,6 +36,20 @@ static void kube_write_other_annotations(struct jwrite *w, const struct binding 
         kube_write_annotation(w, STR("tencent.com/predicate-node"), b->node);
 }
 
+/* As HAMi's scheduler and Volcano's write them. The plugin takes the devices from one list, and the
+ * other one stays. */
+static void kube_write_devices(struct jwrite *w, const struct binding *b)
+{
+    const struct dialect_facts *d = dialect_facts(b->dialect);
+    uint64_t seconds = b->assume_ns / 1000000000;
+    kube_write_annotation(w, d->idx, b->idx);
+    kube_write_annotation(w, d->todo, b->idx);
+    kube_write_annotation(w, d->node, b->node);
+    kube_write_number_annotation(w, d->assume_time, seconds);
+    kube_write_annotation(w, d->assigned, dialect_waits(b->dialect));
+    kube_write_number_annotation(w, d->time, seconds);
+}
+
 static void kube_write_gpushare_annotations(struct jwrite *w, const struct binding *b)
 {
     kube_write_annotation(w, GPUSHARE_ANNOTATION_IDX, b->idx);
@@ -55,6 +69,8 @@ static void kube_write_annotations(struct jwrite *w, const struct binding *b)
     jwrite_object_begin(w);
     if (b->dialect == DIALECT_GPUSHARE)
         kube_write_gpushare_annotations(w, b);
+    else if (dialect_has_uuids(b->dialect))
+        kube_write_devices(w, b);
     else
         kube_write_other_annotations(w, b);
     jwrite_object_end(w);

@@ -16,6 +16,7 @@
 #include "cache_quota.h"
 #include "cache_store.h"
 #include "core/fit.h"
+#include "core/vgpu.h"
 
 void cache_init(struct cache *c, struct map_seed seed)
 {
@@ -196,7 +197,8 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
     bool older = !bound && cache_other_seen(c, view->uid);
     if (holds && !bound)
         return cache_pod_seen_unbound(c, p, view, &request, wants);
-    if (pod_view_terminal(view) || !wants)
+    bool ended = pod_view_terminal(view) && !pod_view_lingers(view, request.dialect);
+    if (ended || !wants)
         return cache_pod_unwanting(c, p, view, request.host, ret);
     if (older && !known)
         return OK;
@@ -334,6 +336,20 @@ static void cache_cancel(struct cache *c, struct pod *p)
     cache_pod_claim(c, p);
 }
 
+static enum errc cache_reserve_on(struct cache *c, struct pod *p, struct node *n,
+                                  const struct request *r, const struct placement *there)
+{
+    struct buf list;
+    buf_init(&list, SIZE_MAX);
+    if (dialect_has_uuids(r->dialect) && there->n > 0)
+        vgpu_write(there->grants, there->n, n->sizes, &list);
+    enum errc code = buf_failed(&list)
+                         ? ERR_NOMEM
+                         : cache_pod_move(c, p, n, r, there, buf_str(&list), false);
+    buf_done(&list);
+    return code;
+}
+
 /* Checks the chosen cards with fit_keep, which also checks before each send. An error in the
  * choice then refuses the pod, and never overfills a card. */
 static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *e, uint64_t now_ns,
@@ -356,7 +372,7 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
     p = cache_pod_get_or_add(c, e, &r);
     if (p == NULL)
         return ERR_NOMEM;
-    if (cache_pod_move(c, p, n, &r, &there, false) != OK) {
+    if (cache_reserve_on(c, p, n, &r, &there) != OK) {
         if (!known)
             cache_pod_remove(c, p);
         return ERR_NOMEM;

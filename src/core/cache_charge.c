@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cache_store.h"
+#include "core/vgpu.h"
 
 /* The caller has detached p: it is charged nowhere. */
 static void cache_charge_set_request(struct cache *c, struct pod *p, struct request *taken)
@@ -17,7 +18,7 @@ static void cache_charge_set_request(struct cache *c, struct pod *p, struct requ
 }
 
 enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const struct request *r,
-                         const struct placement *there, bool initialized)
+                         const struct placement *there, struct str list, bool initialized)
 {
     struct node *old = p->node != NULL ? p->node : p->claim;
     assert(p->tenant != NULL && (p->node == NULL || p->claim == NULL));
@@ -26,7 +27,10 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
     struct str name = there->n > 0 ? r->affinity : STR_NULL;
     struct holding *holding = holding_new(r, there, initialized);
     struct request *request = request_take(&c->requests, r);
-    if (holding == NULL || request == NULL || cache_group_get_or_add(c, p, name, &group) != OK) {
+    char *copy = list.n == 0 ? NULL : mem_alloc(list.n);
+    if (holding == NULL || request == NULL || (list.n > 0 && copy == NULL) ||
+        cache_group_get_or_add(c, p, name, &group) != OK) {
+        mem_free(copy);
         mem_free(holding);
         request_give(&c->requests, request);
         return ERR_NOMEM;
@@ -37,6 +41,9 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
         node_unclaim(p);
     mem_free(p->holding);
     p->holding = holding;
+    if (copy != NULL)
+        memcpy(copy, list.p, list.n);
+    pod_set_list(p, copy, list.n);
     cache_charge_set_request(c, p, request);
     p->initialized = initialized;
     p->kept = false;
@@ -68,6 +75,17 @@ static enum errc cache_charge_take_labels(struct cache *c, const struct pod *p,
     return labels_take(&c->labels, view->labels, view->n_labels, ret);
 }
 
+/* In a dialect with UUIDs: sets the grants' cards, and returns the list. */
+static struct str cache_charge_find_cards(const struct pod_view *view, const struct request *r,
+                                          const struct node *n, struct placement *there)
+{
+    if (!dialect_has_uuids(r->dialect) || there->n == 0)
+        return STR("");
+    struct str list = vgpu_trim(view->said[r->dialect].idx);
+    vgpu_locate(list, n->sizes, there->grants, there->n);
+    return list;
+}
+
 enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view *view,
                           const struct request *r, uint64_t now_ns, struct effect *ret)
 {
@@ -83,9 +101,11 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
         return ERR_NOMEM;
     }
     placement_read(view, r, &there);
-    bool stays = p->node == n && holding_has(p->holding, &there) && request_alike(p->request, r);
+    struct str list = cache_charge_find_cards(view, r, n, &there);
+    bool stays = p->node == n && holding_has(p->holding, &there) && str_eq(pod_list(p), list) &&
+                 request_alike(p->request, r);
     if (!stays || !request_equal(p->request, r)) {
-        if (cache_pod_move(c, p, n, r, &there, initialized) != OK) {
+        if (cache_pod_move(c, p, n, r, &there, list, initialized) != OK) {
             if (labels != p->labels)
                 labels_give(&c->labels, labels);
             cache_node_release(c, n);
@@ -106,11 +126,13 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     bool was_starting = p->starting;
     bool was_exchanging = p->exchanging;
     pod_take_annotations(p, view, now_ns);
-    node_note_start(p, str_eq(view->phase, STR("Pending")));
+    node_note_start(p, str_eq(view->phase, STR("Pending")) || pod_view_lingers(view, r->dialect));
     node_note_exchange(p, view->vacated.n > 0);
     if (was_exchanging != p->exchanging)
         ret->changed = true;
-    if (node_is_guarded(n) && (was_assigned != p->assigned || was_starting != p->starting))
+    bool guarded =
+        node_is_guarded(n) || dialect_facts(r->dialect)->match == DIALECT_MATCH_LOCK;
+    if (guarded && (was_assigned != p->assigned || was_starting != p->starting))
         ret->changed = true;
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
     if (was_assigned != p->assigned || was_unassigned != p->unassigned)

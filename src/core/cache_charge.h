@@ -3,9 +3,11 @@
 
 #include "core/cache.h"
 
-/* Charges the pod to the cards `there` of n, for request r, instead of its charge before. */
+/* Charges the pod to the cards `there` of n, for request r, instead of its charge before. list: of
+ * its devices, in a dialect with UUIDs; it is copied. */
 enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const struct request *r,
-                         const struct placement *there, bool initialized) _must_use_;
+                         const struct placement *there, struct str list, bool initialized)
+    _must_use_;
 
 /* The object is bound: charges the pod to the object's node and cards, whatever it held before. */
 enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view *view,

@@ -132,6 +132,7 @@ void cache_pod_free(struct cache *c, struct pod *p)
     request_give(&c->requests, p->request);
     request_give(&c->requests, p->edited);
     mem_free(p->holding);
+    pod_set_list(p, NULL, 0);
     labels_give(&c->labels, p->labels);
     mem_free(p);
 }
@@ -246,6 +247,7 @@ void cache_pod_detach(struct cache *c, struct pod *p)
     cache_group_leave(c, p);
     mem_free(p->holding);
     p->holding = NULL;
+    pod_set_list(p, NULL, 0);
     p->kept = false;
     p->card = -1;
     if (n != NULL)

@@ -41,6 +41,41 @@ static const struct dialect_facts table[DIALECT_COUNT] = {
                          .match = DIALECT_MATCH_ORDER,
                          .multiple = true,
                          .both = true},
+    [DIALECT_VGPU] = {.name = STR("volcano-vgpu"),
+                      .mem = STR("volcano.sh/vgpu-memory"),
+                      .cores = STR("volcano.sh/vgpu-cores"),
+                      .count = STR("volcano.sh/vgpu-number"),
+                      .percent = STR("volcano.sh/vgpu-memory-percentage"),
+                      .idx = STR("volcano.sh/vgpu-ids-new"),
+                      .todo = STR("volcano.sh/devices-to-allocate"),
+                      .assigned = STR("volcano.sh/bind-phase"),
+                      .assume_time = STR("volcano.sh/vgpu-time"),
+                      .time = STR("volcano.sh/bind-time"),
+                      .node = STR("volcano.sh/vgpu-node"),
+                      .table = STR("volcano.sh/node-vgpu-register"),
+                      .lock = STR("hamivgpu"),
+                      .unit = "MiB, or gpuMemoryFactor MiB",
+                      .match = DIALECT_MATCH_LOCK,
+                      .one = true,
+                      .lingers = true},
+    [DIALECT_HAMI] = {.name = STR("hami"),
+                      .mem = STR("nvidia.com/gpumem"),
+                      .cores = STR("nvidia.com/gpucores"),
+                      .count = STR("nvidia.com/gpu"),
+                      .percent = STR("nvidia.com/gpumem-percentage"),
+                      .idx = STR("hami.io/vgpu-devices-allocated"),
+                      .todo = STR("hami.io/vgpu-devices-to-allocate"),
+                      .assigned = STR("hami.io/bind-phase"),
+                      .assume_time = STR("hami.io/vgpu-time"),
+                      .time = STR("hami.io/bind-time"),
+                      .node = STR("hami.io/vgpu-node"),
+                      .table = STR("hami.io/node-nvidia-register"),
+                      .lock = STR("hami.io/mutex.lock"),
+                      .lock_owner = true,
+                      .unit = "MiB",
+                      .match = DIALECT_MATCH_LOCK,
+                      .one = true,
+                      .inits_first = true},
 };
 
 static unsigned used = DIALECT_BIT(DIALECT_GPUSHARE);
@@ -49,6 +84,21 @@ const struct dialect_facts *dialect_facts(enum dialect d)
 {
     assert((unsigned)d < DIALECT_COUNT);
     return &table[d];
+}
+
+bool dialect_has_uuids(enum dialect d)
+{
+    return dialect_facts(d)->table.p != NULL;
+}
+
+struct str dialect_waits(enum dialect d)
+{
+    return dialect_has_uuids(d) ? STR("allocating") : STR("false");
+}
+
+struct str dialect_served(enum dialect d)
+{
+    return dialect_has_uuids(d) ? STR("success") : STR("true");
 }
 
 bool dialect_parse(struct str name, enum dialect *ret)

@@ -72,7 +72,8 @@ static void fit_look_for_groups(struct fit_look *l, const struct node *n, const 
 static void fit_find_swap(struct swap *ret, const struct node *n, const struct request *r)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
-    if (!node_is_guarded(n))
+    /* Under a lock the rule is the plugin's, not a matter of the setting. */
+    if (!node_is_guarded(n) && dialect_facts(r->dialect)->match != DIALECT_MATCH_LOCK)
         return;
     request_work(r, n->n_pods);
     swap_find(n, r, ret);
@@ -112,7 +113,8 @@ static enum verdict fit_check_room(const struct node *n, const struct request *r
         return VERDICT_HELD_WHOLE;
     if (r->whole && (c->pods > 0 || c->used > 0))
         return VERDICT_NOT_EMPTY;
-    if (n->sizes->max_pods > 0 && c->pods >= n->sizes->max_pods)
+    uint32_t max_pods = node_card_max_pods(n, card);
+    if (max_pods > 0 && c->pods >= max_pods)
         return VERDICT_POD_LIMIT;
     if (share->cores > card_free_cores(c))
         return VERDICT_NO_CORES;

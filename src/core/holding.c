@@ -2,6 +2,7 @@
 #include "core/holding.h"
 
 #include "base/mem.h"
+#include "core/vgpu.h"
 
 static int64_t holding_part(int64_t whole, uint32_t parts)
 {
@@ -132,7 +133,9 @@ struct holding *holding_new(const struct request *r, const struct placement *p, 
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(r, p->grants, p->n, initialized, shares);
-    size_t shares_size = n * sizeof(struct share);
+    /* The cards of UUIDs can change, and so can the number of shares. */
+    uint32_t most = dialect_has_uuids(r->dialect) ? p->n : n;
+    size_t shares_size = most * sizeof(struct share);
     size_t grants_size = p->n * sizeof(struct grant);
     assert((n > 0) == (p->n > 0));
     struct holding *h = mem_alloc(sizeof(*h) + shares_size + grants_size);
@@ -145,7 +148,7 @@ struct holding *holding_new(const struct request *r, const struct placement *p, 
     h->n_shares = n;
     if (n > 0) {
         memcpy(grants, p->grants, grants_size);
-        memcpy(h->shares, shares, shares_size);
+        memcpy(h->shares, shares, n * sizeof(shares[0]));
     }
     return h;
 }
@@ -362,12 +365,26 @@ static void holding_take_said(const struct pod_view *pod, const struct request *
         ret->n = 0;
 }
 
+void holding_move(struct holding *h, const struct request *r, const struct grant *grants,
+                  bool initialized)
+{
+    assert(dialect_has_uuids(r->dialect));
+    if (h->n_grants == 0)
+        return;
+    memcpy((struct grant *)(h + 1), grants, h->n_grants * sizeof(*grants));
+    h->n_shares = shares_of(r, h->grants, h->n_grants, initialized, h->shares);
+}
+
 void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret)
 {
     uint64_t card = 0;
     ret->n = 0;
     if (!request_shares(r) && r->exclusive > 0)
         return;
+    if (dialect_has_uuids(r->dialect)) {
+        vgpu_read(pod->said[r->dialect].idx, r, ret);
+        return;
+    }
     if (r->dialect != DIALECT_GPUSHARE) {
         holding_take_said(pod, r, ret);
         return;

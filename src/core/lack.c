@@ -49,7 +49,7 @@ void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
     } else if (v == VERDICT_ANTI_AFFINITY) {
         l->foes++;
     } else if (v == VERDICT_POD_LIMIT) {
-        l->max_pods = n->sizes->max_pods;
+        l->max_pods = node_card_max_pods(n, i);
     } else if (v == VERDICT_UNUSABLE) {
         lack_unusable(l, c);
     } else if (v == VERDICT_CLAIMED) {

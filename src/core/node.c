@@ -8,6 +8,7 @@
 #include "core/quantity.h"
 #include "core/swap.h"
 #include "core/uses.h"
+#include "core/vgpu.h"
 
 void node_stamp(struct node *n)
 {
@@ -164,6 +165,21 @@ static void node_charge_uses(const struct node *n, int sign)
         uses_charge(p, sign);
 }
 
+/* Finds the cards of pods that name them by UUID. */
+static void node_locate(struct node *n)
+{
+    struct grant grants[REQUEST_GRANTS_MAX] _uninitialized_;
+    for (struct pod *p = n->pods; p != NULL; p = p->next) {
+        struct holding *h = p->holding;
+        if (p->list == NULL || h->n_grants == 0)
+            continue;
+        memcpy(grants, h->grants, h->n_grants * sizeof(grants[0]));
+        vgpu_locate(pod_list(p), n->sizes, grants, h->n_grants);
+        holding_move(h, p->request, grants, p->initialized);
+        p->card = (int32_t)h->shares[0].card;
+    }
+}
+
 static void node_take_sizes(struct node *n, struct intern_table *table, struct node_sizes *sizes,
                             struct card *cards)
 {
@@ -178,6 +194,7 @@ static void node_take_sizes(struct node *n, struct intern_table *table, struct n
     n->limit = sizes == NULL ? 0 : sizes->limit;
     n->remainder = sizes == NULL ? 0 : sizes->remainder;
     n->n_cards = sizes == NULL ? 0 : sizes->n_cards;
+    node_locate(n);
     node_recount(n);
     node_charge_uses(n, 1);
     node_note_change(n);

@@ -90,7 +90,8 @@ static void node_sizes_fill_from_table(struct node_sizes *s, const struct node_v
                                                 .uuid = str_store(at, c->uuid),
                                                 .profile = str_store(at, c->profile),
                                                 .pci = c->pci,
-                                                .numa = c->numa};
+                                                .numa = c->numa,
+                                                .max_pods = c->max_pods};
         s->remainder -= c->mem;
     }
 }
@@ -149,6 +150,18 @@ static bool node_sizes_has(struct str amount)
     return node_sizes_read_capacity(amount, TOTAL_MAX) != 0;
 }
 
+/* Whether the node has the plugin of the dialect; alive: it has something allocatable. */
+static bool node_sizes_is(const struct node_view *v, enum dialect d, bool alive)
+{
+    const struct capacity_view *of = &v->of[d];
+    bool uuids = dialect_has_uuids(d);
+    struct str left = uuids ? of->count_allocatable : of->mem_allocatable;
+    if (uuids && !of->has_cards)
+        return false;
+    return node_sizes_has(uuids ? of->count : of->mem) &&
+           (!alive || left.p == NULL || node_sizes_has(left));
+}
+
 /* Which device plugin the node has: the label says it, or its resources do. A plugin that is gone
  * leaves its resource behind, with 0 allocatable, so one that has some comes before one that has
  * none. False: the label names none that is in use. */
@@ -159,10 +172,7 @@ static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret
         return dialect_parse(str_trim(v->dialect), ret) && dialect_is_used(*ret);
     for (unsigned pass = 0; pass < 2; pass++) {
         for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
-            const struct capacity_view *of = &v->of[d];
-            if (!dialect_is_used(d) || !node_sizes_has(of->mem) ||
-                (pass == 0 && of->mem_allocatable.p != NULL &&
-                 !node_sizes_has(of->mem_allocatable)))
+            if (!dialect_is_used(d) || !node_sizes_is(v, d, pass == 0))
                 continue;
             *ret = d;
             return true;
@@ -175,10 +185,37 @@ static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret
 static int64_t node_sizes_read_count(const struct node_view *v, enum dialect d)
 {
     const struct capacity_view *of = &v->of[d];
+    if (dialect_has_uuids(d))
+        return 0; /* the table says it */
     if (dialect_facts(d)->count.p != NULL)
         return node_sizes_read_capacity(of->count, LIMIT_CARDS);
     int64_t cores = node_sizes_read_capacity(of->count, (int64_t)LIMIT_CARDS * REQUEST_CORES_MAX);
     return cores % REQUEST_CORES_MAX != 0 ? -1 : cores / REQUEST_CORES_MAX;
+}
+
+/* With UUIDs only the table says how much memory there is; without any parts of cards nothing of
+ * it is given out. A table that can't be read has some, so that its fault is told. */
+static int64_t node_sizes_read_total(const struct node_view *v, enum dialect d)
+{
+    const struct capacity_view *of = &v->of[d];
+    int64_t total = 0;
+    if (!dialect_has_uuids(d))
+        return node_sizes_read_capacity(of->mem, TOTAL_MAX);
+    if (!of->has_cards || !node_sizes_has(of->count))
+        return 0;
+    for (size_t i = 0; i < of->n_cards; i++)
+        total += of->cards[i].mem;
+    return of->cards_fault != NULL ? 1 : total;
+}
+
+static int64_t node_sizes_read_limit(const struct node_view *v, enum dialect d, int64_t total)
+{
+    const struct capacity_view *of = &v->of[d];
+    struct str left = dialect_has_uuids(d) ? of->count_allocatable : of->mem_allocatable;
+    if (left.p == NULL)
+        return total;
+    return dialect_has_uuids(d) ? (node_sizes_has(left) ? total : 0)
+                                : node_sizes_read_capacity(left, TOTAL_MAX);
 }
 
 /* *ret_texts: where the block's texts are. */
@@ -186,12 +223,9 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, enum dialec
                                           bool spoken, struct str *ret_texts)
 {
     uint32_t n_cards = 0;
-    const struct capacity_view *of = &v->of[dialect];
-    int64_t total = spoken ? node_sizes_read_capacity(of->mem, TOTAL_MAX) : 0;
+    int64_t total = spoken ? node_sizes_read_total(v, dialect) : 0;
     int64_t count = node_sizes_read_count(v, dialect);
-    int64_t limit = of->mem_allocatable.p == NULL
-                        ? total
-                        : node_sizes_read_capacity(of->mem_allocatable, TOTAL_MAX);
+    int64_t limit = node_sizes_read_limit(v, dialect, total);
     enum node_fault fault = node_sizes_check(v, total, limit, count, &n_cards);
     bool table = fault == NODE_OK && v->has_cards;
     size_t texts_n = node_sizes_texts_of(v);
@@ -232,7 +266,8 @@ static bool node_sizes_infos_equal(const struct node_sizes *a, const struct node
         const struct card_info *x = &a->infos[i];
         const struct card_info *y = &b->infos[i];
         if (!str_eq(x->model, y->model) || !str_eq(x->uuid, y->uuid) ||
-            !str_eq(x->profile, y->profile) || x->numa != y->numa || x->pci != y->pci)
+            !str_eq(x->profile, y->profile) || x->numa != y->numa || x->pci != y->pci ||
+            x->max_pods != y->max_pods)
             return false;
     }
     return true;
@@ -291,10 +326,12 @@ struct node_sizes *node_sizes_take(struct intern_table *table, const struct node
     enum dialect dialect = DIALECT_GPUSHARE;
     bool spoken = node_sizes_find_dialect(view, &dialect);
     if (dialect != DIALECT_GPUSHARE) {
-        /* The table may be left from cardpack-node: its memory is in another unit. */
-        own.has_cards = false;
-        own.cards_fault = NULL;
-        own.n_cards = 0;
+        /* cardpack-node's table may be left: its memory is in another unit. */
+        const struct capacity_view *of = &view->of[dialect];
+        own.has_cards = of->has_cards;
+        own.cards_fault = of->cards_fault;
+        own.cards = of->cards;
+        own.n_cards = of->n_cards;
     }
     struct node_sizes *s = node_sizes_make(&own, dialect, spoken, &texts);
     if (s == NULL)
@@ -322,6 +359,14 @@ struct str node_card_uuid(const struct node *n, uint32_t card)
 {
     assert(card < n->n_cards);
     return n->sizes->infos == NULL ? STR_NULL : n->sizes->infos[card].uuid;
+}
+
+uint32_t node_card_max_pods(const struct node *n, uint32_t card)
+{
+    assert(card < n->n_cards);
+    uint32_t all = n->sizes->max_pods;
+    uint32_t own = n->sizes->infos == NULL ? 0 : n->sizes->infos[card].max_pods;
+    return all == 0 || (own > 0 && own < all) ? own : all;
 }
 
 int32_t node_card_numa(const struct node *n, uint32_t card)

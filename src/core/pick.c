@@ -118,6 +118,19 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
     return best != NULL;
 }
 
+/* The grants in the form that vgpu_read reads back. A whole card's is what the pod asks for: the
+ * plugin lets it use no more. */
+static void pick_grant_devices(const struct pick *p, struct placement *ret)
+{
+    const struct request *r = p->request;
+    for (uint32_t i = 0; i < ret->n; i++) {
+        struct grant *g = &ret->grants[i];
+        g->container = UINT16_MAX;
+        if (r->percent > 0)
+            g->mem = MAX_OF(g->mem, request_part_of(r, p->node->cards[g->card].total));
+    }
+}
+
 /* Gives each card an equal part of every lasting container; without lasting containers, of every
  * container. The grants are ordered by container, as the annotation is written and read. For a
  * whole card or a percentage the first container gets what exceeds the sum of the parts. */
@@ -145,6 +158,8 @@ static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32
     /* The annotations of other dialects do not say how much. */
     for (uint32_t c = 0; c < n && r->dialect == DIALECT_GPUSHARE; c++)
         ret->grants[c].mem += share_charge(r, &share, p->node->cards[cards[c]].total) - share.mem;
+    if (dialect_has_uuids(r->dialect))
+        pick_grant_devices(p, ret);
 }
 
 /* Grants a plain request in the form that placement_read reads back. */

@@ -31,6 +31,13 @@ struct pod *pod_new(struct str uid, struct str name)
     return p;
 }
 
+void pod_set_list(struct pod *p, char *list, size_t n)
+{
+    mem_free(p->list);
+    p->list = list;
+    p->list_n = n;
+}
+
 void pod_doubt(struct pod *p)
 {
     assert(pod_by_our_word(p));
@@ -59,8 +66,8 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
     enum dialect d = p->request->dialect;
     const struct said_view *said = &view->said[d];
     assert(p->node != NULL);
-    p->assigned = str_eq(said->assigned, STR("true"));
-    p->unassigned = str_eq(said->assigned, STR("false"));
+    p->assigned = str_eq(said->assigned, dialect_served(d));
+    p->unassigned = str_eq(said->assigned, dialect_waits(d));
     /* Schedulers of other dialects may leave the annotation to the plugin. */
     if (d != DIALECT_GPUSHARE && dialect_facts(d)->assigned.p != NULL)
         p->unassigned = !p->assigned;
@@ -82,6 +89,7 @@ void pod_check(const struct pod *p)
            p->request->work == NULL);
     assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
     assert((p->holding != NULL) == (pod_holds(p) || p->kept));
+    assert(p->list == NULL || (pod_holds(p) && dialect_has_uuids(p->request->dialect)));
     assert(p->state != POD_BOUND || p->nominated == NULL);
     assert(pod_holds(p) || p->kept || p->claim == p->nominated);
 }

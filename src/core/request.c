@@ -128,7 +128,8 @@ static void request_demand_add(struct reader *rd, const struct container_view *c
     /* With a whole card or a percentage, a container that names gpu-mem gets its part even with
      * amount 0. */
     bool named = c->mem.p != NULL && (rd->pod->percent.n > 0 || rd->pod->whole_label.n > 0);
-    if (mem == 0 && cores == 0 && !(named && rd->named && r->dialect == DIALECT_GPUSHARE))
+    if (mem == 0 && cores == 0 && !(named && rd->named && r->dialect == DIALECT_GPUSHARE) &&
+        !dialect_has_uuids(r->dialect))
         return;
     if (r->n_demands == REQUEST_DEMANDS_MAX) {
         if (rd->code == OK)
@@ -163,6 +164,16 @@ static enum errc request_fail(struct reader *rd, const struct container_view *c,
     return rd->code;
 }
 
+/* One of the resources of a dialect that the container names. */
+static struct str request_name_of(const struct amounts_view *v, const struct dialect_facts *d)
+{
+    if (v->mem.p != NULL)
+        return d->mem;
+    if (v->cores.p != NULL)
+        return d->cores;
+    return v->count.p != NULL ? d->count : d->percent;
+}
+
 /* The dialect whose resources the pod names; gpushare's if it names none. */
 static void request_find_dialect(struct reader *rd)
 {
@@ -172,11 +183,10 @@ static void request_find_dialect(struct reader *rd)
         const struct container_view *c = &rd->pod->containers[i];
         for (unsigned d = 0; d < DIALECT_COUNT; d++) {
             const struct dialect_facts *its = dialect_facts((enum dialect)d);
-            if ((c->of[d].mem.p == NULL && c->of[d].cores.p == NULL) ||
-                !dialect_is_used((enum dialect)d) || (found && rd->request->dialect == d))
+            if (!amounts_view_any(&c->of[d]) || !dialect_is_used((enum dialect)d) || (found && rd->request->dialect == d))
                 continue;
             if (found) {
-                (void)request_fail(rd, c, c->of[d].mem.p != NULL ? its->mem : its->cores,
+                (void)request_fail(rd, c, request_name_of(&c->of[d], its),
                                    "the pod names the resources of another device plugin, too");
                 continue;
             }
@@ -212,6 +222,71 @@ static void request_check_container(struct reader *rd, const struct container_vi
                            "its name is too long for the annotation elasticgpu.io/container-NAME");
 }
 
+/* The number of cards that a container of HAMi's family asks for; 0: none. */
+static uint32_t request_read_count(struct reader *rd, const struct container_view *c,
+                                   const char *what)
+{
+    const struct amounts_view *its = &c->of[rd->request->dialect];
+    const struct measure measure = {rd->dialect->count, REQUEST_CARDS_MAX,
+                                    "is out of range: a pod gets 64 at most"};
+    if (its->count.p != NULL)
+        return (uint32_t)request_amount(rd, its->count, &measure, what, c->name);
+    /* Memory alone means one card, as for the plugin's own scheduler. */
+    if (its->mem.p == NULL && amounts_view_any(its))
+        (void)request_fail(rd, c, request_name_of(its, rd->dialect),
+                           "the device plugin wants a limit of cards beside it");
+    return its->mem.p != NULL ? 1 : 0;
+}
+
+/* Percent of each card's memory. Without any amount a container gets all of it. */
+static uint32_t request_read_part(struct reader *rd, const struct container_view *c,
+                                  const char *what, int64_t mem)
+{
+    const struct amounts_view *its = &c->of[rd->request->dialect];
+    const struct measure measure = {rd->dialect->percent, 100, "is more than the whole card"};
+    int64_t part = request_amount(rd, its->percent, &measure, what, c->name);
+    if (its->percent.p != NULL && its->mem.p != NULL)
+        (void)request_fail(rd, c, rd->dialect->percent, "the container has an amount of memory, too");
+    else if (its->percent.p != NULL && part == 0)
+        (void)request_fail(rd, c, rd->dialect->percent, "it must be 1 to 100");
+    return part == 0 && mem == 0 ? 100 : (uint32_t)part;
+}
+
+/* A container of HAMi's family: so many cards, and of each card so much. With several containers,
+ * which only another scheduler binds, the largest counts for each card. */
+static void request_read_devices(struct reader *rd, const struct container_view *c,
+                                 struct tally *mem, struct tally *cores)
+{
+    struct request *r = rd->request;
+    const struct dialect_facts *d = rd->dialect;
+    const struct amounts_view *its = &c->of[r->dialect];
+    const struct measure measure_mem = request_measure_mem(d);
+    const struct measure measure_cores = {d->cores, REQUEST_CORES_MAX,
+                                          "is out of range: a card has 100"};
+    const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
+    uint32_t cards = request_read_count(rd, c, what);
+    int64_t of_each = request_amount(rd, its->mem, &measure_mem, what, c->name);
+    int64_t share = request_amount(rd, its->cores, &measure_cores, what, c->name);
+    if (cards == 0)
+        return;
+    uint32_t part = request_read_part(rd, c, what, of_each);
+    int64_t all = MIN_OF(of_each, REQUEST_MEM_MAX / REQUEST_CARDS_MAX) * cards;
+    if (all / cards < of_each)
+        (void)request_fail(rd, c, d->mem, "is out of range: no card has that much memory");
+    rd->named = true;
+    r->cards = MAX_OF(r->cards, cards);
+    r->percent = MAX_OF(r->percent, part);
+    r->whole = r->whole || share == REQUEST_CORES_MAX;
+    tally_add(mem, all, c->kind, MEM_CAP);
+    tally_add(cores, share * cards, c->kind, MEM_CAP);
+    request_demand_add(rd, c, all, share * cards);
+    if (c->kind != CONTAINER_MAIN)
+        (void)request_fail(rd, c, d->count, "cardpack does not place init containers with cards");
+    else if (r->n_demands > 1)
+        (void)request_fail(rd, c, d->count,
+                           "cardpack places one container of a pod on cards of this device plugin");
+}
+
 static void request_read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
                                     struct tally *exclusive)
 {
@@ -221,6 +296,10 @@ static void request_read_containers(struct reader *rd, struct tally *mem, struct
     bool used = dialect_is_used(rd->request->dialect);
     for (size_t i = 0; i < rd->pod->n_containers; i++) {
         const struct container_view *c = &rd->pod->containers[i];
+        if (dialect_has_uuids(rd->request->dialect)) {
+            request_read_devices(rd, c, mem, cores);
+            continue;
+        }
         const struct amounts_view *its = used ? &c->of[rd->request->dialect] : &none;
         const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
         int64_t m = request_amount(rd, its->mem, &measure_mem, what, c->name);

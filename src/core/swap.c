@@ -45,7 +45,7 @@ static bool swap_takes(const struct request *asking, const struct request *taken
     enum dialect_match match = dialect_facts(asking->dialect)->match;
     if (asking->dialect != taken->dialect || match == DIALECT_MATCH_IDS)
         return false;
-    if (match == DIALECT_MATCH_ORDER)
+    if (match == DIALECT_MATCH_ORDER || match == DIALECT_MATCH_LOCK)
         return true;
     if (match == DIALECT_MATCH_SUM)
         return swap_asks_for(asking, swap_total_of(taken));
@@ -118,13 +118,19 @@ static bool swap_is_busy(const struct node *n, const struct request *r)
     return false;
 }
 
-/* A node with one card has no card to swap. */
+bool swap_is_one_at_a_time(const struct request *r)
+{
+    enum dialect_match match = dialect_facts(r->dialect)->match;
+    return match == DIALECT_MATCH_ORDER || match == DIALECT_MATCH_LOCK;
+}
+
+/* A node with one card has no card to swap, but the plugin may need to know which pod waits. */
 void swap_find(const struct node *n, const struct request *r, struct swap *ret)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
     if (n->n_starting == 0)
         return;
-    if (dialect_facts(r->dialect)->match == DIALECT_MATCH_ORDER) {
+    if (swap_is_one_at_a_time(r)) {
         ret->cards = swap_is_busy(n, r) ? SWAP_NONE : SWAP_ANY;
         return;
     }

@@ -82,7 +82,7 @@ static bool reason_put_lack(struct buf *out, const struct node *n, const struct 
         buf_printf(out, "holds %u pod%s, and is wanted whole", c->pods, c->pods == 1 ? "" : "s");
     else if (v == VERDICT_POD_LIMIT)
         buf_printf(out, "holds %u pod%s, of %u that are allowed", c->pods, c->pods == 1 ? "" : "s",
-                   n->sizes->max_pods);
+                   node_card_max_pods(n, card));
     else if (v == VERDICT_NO_CORES)
         buf_printf(out, "%u%% of its compute free, %u%% asked", card_free_cores(c),
                    request_share(r).cores);
@@ -169,9 +169,10 @@ static void reason_put_kept(struct buf *out, const struct node *n, const struct 
     const struct card *now = &n->cards[card];
     const struct card *then = &kept->cards[card];
     int64_t mem = card_free(now) - card_free(then);
-    if (n->sizes->max_pods > 0 && then->pods >= n->sizes->max_pods)
+    uint32_t max_pods = node_card_max_pods(n, card);
+    if (max_pods > 0 && then->pods >= max_pods)
         buf_printf(out, "holds %u pod%s, of %u that are allowed, and %u kept for others", now->pods,
-                   now->pods == 1 ? "" : "s", n->sizes->max_pods, then->pods - now->pods);
+                   now->pods == 1 ? "" : "s", max_pods, then->pods - now->pods);
     else if (card_free_cores(then) < request_share(r).cores)
         buf_printf(out, "%u%% of its compute free, %u%% asked, but %u%% kept for others",
                    card_free_cores(now), request_share(r).cores,

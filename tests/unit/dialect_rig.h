@@ -87,12 +87,28 @@ static const char *const capacities[DIALECT_COUNT] = {
     [DIALECT_VOLCANO] = VOLCANO("64") ",\"volcano.sh/gpu-number\":\"4\"",
     [DIALECT_ELASTIC] = ELASTIC("400", "64"),
     [DIALECT_TENCENT] = TENCENT("400", "64"),
+    [DIALECT_VGPU] = "\"volcano.sh/vgpu-number\":\"40\"",
+    [DIALECT_HAMI] = "\"nvidia.com/gpu\":\"40\"",
+};
+
+#define VGPU_TABLE(text) ",\"annotations\":{\"volcano.sh/node-vgpu-register\":\"" text "\"}"
+#define HAMI_TABLE(text) ",\"annotations\":{\"hami.io/node-nvidia-register\":\"" text "\"}"
+#define VGPU_CARD(id)    id ",10,16,NVIDIA-A10,true,hami-core:"
+#define HAMI_CARD(id, index)                                                                       \
+    "{\\\"id\\\":\\\"" id "\\\",\\\"count\\\":10,\\\"devmem\\\":16,\\\"devcore\\\":100,\\\"index\\\":" index    \
+    ",\\\"type\\\":\\\"NVIDIA-A10\\\",\\\"health\\\":true}"
+
+static const char *const tables[DIALECT_COUNT] = {
+    [DIALECT_VGPU] = VGPU_TABLE(VGPU_CARD("GPU-a") VGPU_CARD("GPU-b") VGPU_CARD("GPU-c")
+                                    VGPU_CARD("GPU-d")),
+    [DIALECT_HAMI] = HAMI_TABLE("[" HAMI_CARD("GPU-c", "2") "," HAMI_CARD("GPU-a", "0") "," HAMI_CARD(
+        "GPU-d", "3") "," HAMI_CARD("GPU-b", "1") "]"),
 };
 
 static inline void set_node(struct rig *r, const char *name, enum dialect d)
 {
     struct object o;
-    object_node(&o, name, "", capacities[d], "");
+    object_node(&o, name, tables[d] == NULL ? "" : tables[d], capacities[d], "");
     struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
     ck_assert_int_eq(rig_apply(r, &e), OK);
     object_end(&o);
@@ -124,9 +140,14 @@ static inline enum verdict fit_of(const struct rig *r, const char *containers, c
     return v;
 }
 
+#define VGPU(n, m) "\"volcano.sh/vgpu-number\":\"" n "\",\"volcano.sh/vgpu-memory\":\"" m "\""
+#define HAMI(n, m) "\"nvidia.com/gpu\":\"" n "\",\"nvidia.com/gpumem\":\"" m "\""
+
 static const char *const plain[DIALECT_COUNT] = {
     [DIALECT_GPUSHARE] = ONE("\"aliyun.com/gpu-mem\":\"8\""),
     [DIALECT_VOLCANO] = ONE(VOLCANO("8")),
     [DIALECT_ELASTIC] = ONE(ELASTIC("50", "8")),
     [DIALECT_TENCENT] = ONE(TENCENT("50", "8")),
+    [DIALECT_VGPU] = ONE(VGPU("1", "8")),
+    [DIALECT_HAMI] = ONE(HAMI("1", "8")),
 };

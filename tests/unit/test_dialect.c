@@ -25,6 +25,16 @@ static const struct {
     {ONE(TENCENT("30", "16")), DIALECT_TENCENT, 16, 30, 1, false},
     {TWO(TENCENT("60", "16"), TENCENT("60", "8")), DIALECT_TENCENT, 24, 120, 1, false},
     {ONE("\"tencent.com/vcuda-core\":\"400\""), DIALECT_TENCENT, 0, 400, 4, true},
+    {ONE(VGPU("1", "1024")), DIALECT_VGPU, 1024, 0, 1, false},
+    {ONE("\"volcano.sh/vgpu-memory\":\"1024\""), DIALECT_VGPU, 1024, 0, 1, false},
+    {ONE(VGPU("2", "1024") ",\"volcano.sh/vgpu-cores\":\"30\""), DIALECT_VGPU, 2048, 60, 2, false},
+    {ONE("\"volcano.sh/vgpu-number\":\"1\""), DIALECT_VGPU, 0, 0, 1, false},
+    {ONE("\"volcano.sh/vgpu-number\":\"2\",\"volcano.sh/vgpu-memory-percentage\":\"40\""),
+     DIALECT_VGPU, 0, 0, 2, false},
+    {ONE(VGPU("1", "8") ",\"volcano.sh/vgpu-cores\":\"100\""), DIALECT_VGPU, 8, 100, 1, true},
+    {ONE(HAMI("2", "1024") ",\"nvidia.com/gpucores\":\"30\""), DIALECT_HAMI, 2048, 60, 2, false},
+    {TWO("\"cpu\":\"2\"", "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem-percentage\":\"50\""),
+     DIALECT_HAMI, 0, 0, 1, false},
 };
 
 START_TEST(reads_what_a_pod_asks_for)
@@ -87,6 +97,27 @@ static const struct {
     {ONE("\"tencent.com/vcuda-memory\":\"30\""), "",
      "container \"c0\": tencent.com/vcuda-memory: the device plugin wants a limit of compute "
      "beside it"},
+    {ONE("\"volcano.sh/vgpu-cores\":\"30\""), "",
+     "container \"c0\": volcano.sh/vgpu-cores: the device plugin wants a limit of cards beside it"},
+    {ONE(VGPU("1", "8") ",\"volcano.sh/vgpu-memory-percentage\":\"30\""), "",
+     "container \"c0\": volcano.sh/vgpu-memory-percentage: the container has an amount of memory, "
+     "too"},
+    {ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory-percentage\":\"0\""), "",
+     "container \"c0\": volcano.sh/vgpu-memory-percentage: it must be 1 to 100"},
+    {ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory-percentage\":\"101\""), "",
+     "container \"c0\": volcano.sh/vgpu-memory-percentage: \"101\" is more than the whole card"},
+    {ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-cores\":\"101\""), "",
+     "container \"c0\": volcano.sh/vgpu-cores: \"101\" is out of range: a card has 100"},
+    {ONE("\"volcano.sh/vgpu-number\":\"65\""), "",
+     "container \"c0\": volcano.sh/vgpu-number: \"65\" is out of range: a pod gets 64 at most"},
+    {TWO(VGPU("1", "1"), VGPU("1", "2")), "",
+     "container \"c1\": volcano.sh/vgpu-number: cardpack places one container of a pod on cards of "
+     "this device plugin"},
+    {"\"initContainers\":[" C(HAMI("1", "1")) "]", "",
+     "init container \"c0\": nvidia.com/gpu: cardpack does not place init containers with cards"},
+    {TWO(HAMI("1", "1"), VOLCANO("8")), "",
+     "container \"c1\": volcano.sh/gpu-memory: the pod names the resources of another device "
+     "plugin, too"},
     {ONE(VOLCANO("8")), "\"cardpack.io/gpu-mem-percent\":\"50\"",
      "annotation cardpack.io/gpu-mem-percent: \"50\" is only for pods with aliyun.com/gpu-mem"},
 };
@@ -128,8 +159,8 @@ START_TEST(a_list_of_dialects)
     ck_assert_uint_eq(set, DIALECT_BIT(DIALECT_GPUSHARE) | DIALECT_BIT(DIALECT_TENCENT));
     dialects_write(set, &out);
     ck_assert_str_is(buf_str(&out), "gpushare,tencent");
-    ck_assert(!dialects_parse(STR("gpushare,hami"), &set, &bad_name));
-    ck_assert_str_is(bad_name, "hami");
+    ck_assert(!dialects_parse(STR("gpushare,hamster"), &set, &bad_name));
+    ck_assert_str_is(bad_name, "hamster");
     ck_assert(!dialects_parse(STR("volcano,volcano"), &set, &bad_name));
     ck_assert(!dialects_parse(STR(""), &set, &bad_name));
 }
@@ -165,6 +196,30 @@ static const struct {
      DIALECT_VOLCANO, NODE_OK, 2, 16000, false},
     {"", GPUSHARE_NODE "," VOLCANO_NODE, "\"aliyun.com/gpu-mem\":\"30\"," VOLCANO("0"),
      DIALECT_GPUSHARE, NODE_OK, 2, 15, false},
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true,hami-core:GPU-b,5,8000,NVIDIA-A10,false,hami-core:"),
+     "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_OK, 2, 16000, true},
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true,hami-core:GPU-b,5,8000,NVIDIA-A10,true,mig:"),
+     "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_OK, 2, 16000, true},
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true:"), "\"volcano.sh/vgpu-number\":\"10\"", "",
+     DIALECT_VGPU, NODE_OK, 1, 16000, false},
+    {VGPU_TABLE("GPU-a,10,16000,100,NVIDIA-A10,0,true:GPU-b,10,8,100,NVIDIA-A10,0,false:"),
+     "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_OK, 2, 16000, true},
+    {VGPU_TABLE("GPU-a,10,160"), "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU,
+     NODE_BAD_CARDS, 0, 0, false},
+    {VGPU_TABLE("GPU-a,1,9,T4,true,m:GPU-a,1,9,T4,true,m:"), "\"volcano.sh/vgpu-number\":\"10\"", "",
+     DIALECT_VGPU, NODE_BAD_CARDS, 0, 0, false},
+    {VGPU_TABLE(""), "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_BAD_CARDS, 0, 0,
+     false},
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true,hami-core:"), "\"volcano.sh/vgpu-number\":\"0\"", "",
+     DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
+    {HAMI_TABLE("[" HAMI_CARD("GPU-b", "1") "," HAMI_CARD("GPU-a", "0") "]"),
+     "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_OK, 2, 16, false},
+    {HAMI_TABLE("[{\\\"id\\\":\\\"GPU-a\\\",\\\"count\\\":1,\\\"devmem\\\":7,\\\"health\\\":true},"
+                "{\\\"id\\\":\\\"GPU-b\\\",\\\"count\\\":1,\\\"devmem\\\":7}]"),
+     "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_OK, 2, 7, true},
+    {HAMI_TABLE("[{}]"), "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_BAD_CARDS, 0, 0, false},
+    {HAMI_TABLE("[1"), "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_BAD_CARDS, 0, 0, false},
+    {"", "\"nvidia.com/gpu\":\"20\"", "", DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
     {LABEL("volcano"), GPUSHARE_NODE "," VOLCANO_NODE, "", DIALECT_VOLCANO, NODE_OK, 2, 16000,
      false},
     {LABEL("elastic"), GPUSHARE_NODE, "", DIALECT_ELASTIC, NODE_NOT_SHARED, 0, 0, false},
@@ -198,7 +253,7 @@ END_TEST
 
 START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
 {
-    static const char *const names[] = {"n0", "n1", "n2", "n3"};
+    static const char *const names[] = {"n0", "n1", "n2", "n3", "n4", "n5"};
     struct rig r;
     struct placement there;
     all_dialects();
@@ -267,6 +322,29 @@ static const struct {
      "\"tencent.com/predicate-gpu-idx-0\":\"1\"",
      {0, 16, 0, 0},
      0},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/vgpu-ids-new\":\"GPU-c,NVIDIA,8,0:\"",
+     {0, 0, 8, 0}, 0},
+    {DIALECT_VGPU, ONE(VGPU("2", "8")),
+     "\"volcano.sh/vgpu-ids-new\":\";GPU-d,NVIDIA,8,0:GPU-b,NVIDIA,8,0:\"", {0, 8, 0, 8}, 0},
+    /* What the list says counts, as it does for the plugin. */
+    {DIALECT_VGPU, TWO(VGPU("1", "4"), VGPU("1", "5")),
+     "\"volcano.sh/vgpu-ids-new\":\"GPU-b,NVIDIA,4,0:;GPU-b,NVIDIA,5,0:\"", {0, 9, 0, 0}, 0},
+    {DIALECT_VGPU, ONE("\"volcano.sh/vgpu-number\":\"1\""),
+     "\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,16,0:\"", {16, 0, 0, 0}, 0},
+    {DIALECT_VGPU, ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory-percentage\":\"50\""),
+     "\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,8,0:\"", {8, 0, 0, 0}, 0},
+    {DIALECT_VGPU, ONE(VGPU("1", "8") ",\"volcano.sh/vgpu-cores\":\"100\""),
+     "\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,8,100:\"", {16, 0, 0, 0}, 0},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/vgpu-ids-new\":\"GPU-x,NVIDIA,8,0:\"",
+     {0, 0, 0, 0}, 8},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/vgpu-ids-new\":\"GPU-c,NVIDIA,many,0:\"",
+     {0, 0, 8, 0}, 0},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/vgpu-ids-new\":\"GPU-c[1-0],NVIDIA,8,0:\"",
+     {0, 0, 8, 0}, 0},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/devices-to-allocate\":\"GPU-c,NVIDIA,8,0:\"",
+     {0, 0, 0, 0}, 8},
+    {DIALECT_HAMI, TWO("\"cpu\":\"1\"", HAMI("1", "8")),
+     "\"hami.io/vgpu-devices-allocated\":\";GPU-c,NVIDIA,8,0:;\"", {0, 0, 8, 0}, 0},
     /* In another unit than the node's: the whole card, or the whole node. */
     {DIALECT_TENCENT, ONE(VOLCANO("3")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 16, 0}, 0},
     {DIALECT_TENCENT, ONE(VOLCANO("3")), "", {0, 0, 0, 0}, 64},
@@ -308,6 +386,144 @@ START_TEST(charges_again_when_the_node_changes)
     ck_assert_int_eq(card_used(&r, "n", 2), 16);
     set_node(&r, "n", DIALECT_VOLCANO);
     ck_assert_int_eq(card_used(&r, "n", 2), 3);
+    rig_done(&r);
+}
+
+END_TEST
+
+#define LIST(text) "\"volcano.sh/vgpu-ids-new\":\"" text "\""
+
+static void set_table(struct rig *r, const char *table)
+{
+    struct object o;
+    object_node(&o, "n", table, capacities[DIALECT_VGPU], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(&o);
+}
+
+/* The cards of the table change their places, and one is gone for a while. */
+START_TEST(uuids_are_found_again)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_pod(&r, "a", ONE(VGPU("2", "3")), LIST("GPU-a,NVIDIA,3,20:GPU-c,NVIDIA,3,20:"));
+    set_pod(&r, "b", ONE(VGPU("1", "5")), LIST("GPU-c,NVIDIA,5,0:"));
+    set_node(&r, "n", DIALECT_VGPU);
+    ck_assert_int_eq(card_used(&r, "n", 0), 3);
+    ck_assert_int_eq(card_used(&r, "n", 2), 8);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-c") VGPU_CARD("GPU-b")));
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    ck_assert_int_eq(card_used(&r, "n", 1), 0);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 3);
+    ck_assert_int_eq(pod_of(&r, "a")->card, 0);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b")));
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 11);
+    set_pod(&r, "a", ONE(VGPU("2", "3")), LIST("GPU-a,NVIDIA,3,20:GPU-c,NVIDIA,3,20:"));
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b") VGPU_CARD("GPU-c") VGPU_CARD("GPU-a")));
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    ck_assert_int_eq(card_used(&r, "n", 1), 8);
+    ck_assert_int_eq(card_used(&r, "n", 2), 3);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[2].cores, 20);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 0);
+    pod_gone(&r, "a");
+    pod_gone(&r, "b");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A reservation names its cards by UUID, too: it moves with them, and fails if one is gone. */
+START_TEST(a_reservation_follows_its_card)
+{
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    object_pod(&o, "p", plain[DIALECT_VGPU], "", "");
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("p"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = STR("n"),
+                                        .request = &o.request}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b") VGPU_CARD("GPU-a")));
+    ck_assert_int_eq(card_used(&r, "n", 1), 8);
+    ck_assert_int_eq(renew(&r, "p"), OK);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b")));
+    ck_assert_int_eq(renew(&r, "p"), ERR_UNAVAILABLE);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Volcano's plugin may give a pod's cards to the next one that asks, even if the pod has ended
+ * without having been served. */
+START_TEST(a_pod_that_ended_unserved_still_waits)
+{
+    static const char *const phases[] = {"allocating", "success", "failed"};
+    struct rig r;
+    struct object o;
+    struct placement there;
+    char annotations[256];
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    for (unsigned i = 0; i < COUNT_OF(phases); i++) {
+        (void)snprintf(annotations, sizeof(annotations),
+                       LIST("GPU-a,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"%s\"", phases[i]);
+        object_pod(&o, "a", plain[DIALECT_VGPU], annotations, "n");
+        o.pod.phase = STR("Failed");
+        struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+        ck_assert_int_eq(rig_apply(&r, &e), OK);
+        ck_assert_int_eq(fit_of(&r, plain[DIALECT_VGPU], "n", &there),
+                         i == 0 ? VERDICT_SWAP : VERDICT_FITS);
+        object_end(&o);
+    }
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(each_card_has_a_limit_of_pods)
+{
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_table(&r, VGPU_TABLE("GPU-a,1,16,T4,true,hami-core:GPU-b,2,16,T4,true,hami-core:"));
+    set_pod(&r, "a", ONE(VGPU("1", "1")), LIST("GPU-a,NVIDIA,1,0:") ",\"volcano.sh/bind-phase\":\"success\"");
+    ck_assert_int_eq(fit_of(&r, ONE(VGPU("1", "1")), "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 1);
+    ck_assert_int_eq(fit_of(&r, ONE(VGPU("2", "1")), "n", &there), VERDICT_POD_LIMIT);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Of an odd size: HAMi's schedulers round down, so two halves fit. */
+START_TEST(parts_of_a_card_are_rounded_down)
+{
+    struct rig r;
+    struct placement there;
+    const char *half =
+        ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory-percentage\":\"50\"");
+    all_dialects();
+    rig_init(&r);
+    set_table(&r, VGPU_TABLE("GPU-a,9,15,T4,true,hami-core:"));
+    ck_assert_int_eq(fit_of(&r, half, "n", &there), VERDICT_FITS);
+    ck_assert_int_eq(there.grants[0].mem, 7);
+    set_pod(&r, "a", half, LIST("GPU-a,NVIDIA,7,0:") ",\"volcano.sh/bind-phase\":\"success\"");
+    ck_assert_int_eq(fit_of(&r, half, "n", &there), VERDICT_FITS);
+    set_pod(&r, "b", half, LIST("GPU-a,NVIDIA,7,0:") ",\"volcano.sh/bind-phase\":\"success\"");
+    ck_assert_int_eq(fit_of(&r, half, "n", &there), VERDICT_NO_CARD_FREE);
     rig_done(&r);
 }
 
@@ -458,6 +674,14 @@ static const struct {
      ONE(TENCENT("40", "8")), SWAP_ANY},
     {DIALECT_ELASTIC, ONE(ELASTIC("50", "8")), "\"elasticgpu.io/container-c0\":\"2\"",
      ONE(ELASTIC("50", "8")), SWAP_ANY},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")),
+     LIST("GPU-c,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"allocating\"", ONE(VGPU("2", "1")),
+     SWAP_NONE},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")),
+     LIST("GPU-c,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"success\"", ONE(VGPU("1", "8")),
+     SWAP_ANY},
+    {DIALECT_HAMI, ONE(HAMI("1", "8")),
+     "\"hami.io/vgpu-devices-allocated\":\"GPU-c,NVIDIA,8,0:;\"", ONE(HAMI("1", "8")), SWAP_NONE},
 };
 
 START_TEST(knows_which_pods_a_plugin_confuses)
@@ -492,6 +716,11 @@ int main(void)
     tcase_add_test(t, a_pod_goes_to_nodes_of_its_own_dialect);
     tcase_add_loop_test(t, charges_the_cards_that_annotations_name, 0, COUNT_OF(held));
     tcase_add_test(t, charges_again_when_the_node_changes);
+    tcase_add_test(t, uuids_are_found_again);
+    tcase_add_test(t, a_reservation_follows_its_card);
+    tcase_add_test(t, a_pod_that_ended_unserved_still_waits);
+    tcase_add_test(t, each_card_has_a_limit_of_pods);
+    tcase_add_test(t, parts_of_a_card_are_rounded_down);
     tcase_add_test(t, policies_learn_nothing_in_another_unit);
     tcase_add_test(t, foreign_pods_fill_their_card_and_no_other);
     tcase_add_test(t, gpushare_can_be_left_out);

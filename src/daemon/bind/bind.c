@@ -123,6 +123,13 @@ static void bind_get(struct bind_op *op, void (*done)(struct backend_call *c))
     backend->get(backend, &op->call, op->namespace, op->name);
 }
 
+/* Whether the annotations depend on the pod's containers, which the cache does not keep:
+ * elastic-gpu's have their names, those of HAMi's family have a part for each. */
+static bool bind_needs_pod(const struct request *r)
+{
+    return r->dialect == DIALECT_ELASTIC || dialect_has_uuids(r->dialect);
+}
+
 /* known: the pod in the cache; NULL: the watch has not shown it yet. */
 static void bind_begin(struct binder *b, struct http_request *r, const struct bind_args *args,
                        const struct pod *known)
@@ -145,9 +152,7 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
         return;
     }
     op->met = known != NULL;
-    /* elastic-gpu's annotations name the containers, which the cache does not keep. */
-    bool named = known == NULL || known->request->dialect != DIALECT_ELASTIC;
-    if (known != NULL && named && request_wants(known->request)) {
+    if (known != NULL && !bind_needs_pod(known->request) && request_wants(known->request)) {
         op->said_allocation = known->said_allocation;
         op->said_cores = known->said_cores;
         bind_reserve(op, known->request);

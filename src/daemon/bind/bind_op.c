@@ -9,6 +9,7 @@
 #include "codec/limit.h"
 #include "codec/seats.h"
 #include "core/fit.h"
+#include "core/vgpu.h"
 #include "daemon/metrics/metrics.h"
 #include "report/reason.h"
 
@@ -124,6 +125,11 @@ static bool bind_op_grants_cores(const struct holding *h)
 static bool bind_op_annotate_other(struct bind_op *op, const struct pod *p)
 {
     struct binding *b = &op->binding;
+    if (dialect_has_uuids(b->dialect)) {
+        vgpu_write_pod(pod_list(p), p->request, &op->call.pod, &op->texts);
+        b->idx = buf_str(&op->texts);
+        return !buf_failed(&op->texts);
+    }
     if (dialect_facts(b->dialect)->seat.p == NULL) {
         allocation_write_index(&op->texts, p->holding);
         b->idx = buf_str(&op->texts);

@@ -1,0 +1,33 @@
+/*
+ * The lists of devices by which pods of HAMi's family name their cards:
+ *
+ *     GPU-a,NVIDIA,1024,30:GPU-b,NVIDIA,1024,30:;GPU-c,NVIDIA,2048,0:
+ *
+ * For each card its UUID, the word NVIDIA, memory and compute, closed by a colon; between the
+ * containers a semicolon. The plugin gives the container what the list says, so the list counts,
+ * and not the pod's spec. The same pod has the same list wherever its cards are in the node's
+ * table, so the cache keeps the list and looks the indices up again when the table changes.
+ */
+#pragma once
+
+#include "core/node.h"
+
+/* One grant for each card of the list, which names the pod as a whole. Its card is INT32_MAX, which
+ * no node has: see vgpu_locate. An amount that can't be read counts as the pod's whole request. */
+void vgpu_read(struct str list, const struct request *r, struct placement *ret);
+
+/* Sets the card of each of the list's grants, as vgpu_read returned them: INT32_MAX where the table
+ * has no such UUID. sizes NULL: there is no node. */
+void vgpu_locate(struct str list, const struct node_sizes *sizes, struct grant *grants, uint32_t n);
+
+/* Writes the cards of a container; sizes: of a node that has these cards. */
+void vgpu_write(const struct grant *grants, uint32_t n, const struct node_sizes *sizes,
+                struct buf *out);
+
+/* Puts the list of a pod's only container with cards, as vgpu_write wrote it, at the container's
+ * place in the pod's list. view: of the pod that asks for r. */
+void vgpu_write_pod(struct str list, const struct request *r, const struct pod_view *view,
+                    struct buf *out);
+
+/* The list without empty containers at its ends. */
+struct str vgpu_trim(struct str list);

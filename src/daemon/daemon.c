@@ -330,6 +330,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
                                    .cache = &d->service.cache,
                                    .backend = d->service.backend,
                                    .events = d->service.events,
+                                   .api = d->parts.api,
                                    .placed_events = s->config->placed_events,
                                    .timeout_ms = s->config->bind_timeout_ms,
                                    .counts = &d->service.metrics.binds,

@@ -29,6 +29,7 @@ struct binder {
     struct cache *cache;
     struct backend *backend;
     struct events *events;
+    struct kube_api *api; /* NULL: no locks */
     bool placed_events;
     uint64_t timeout_ms;
     struct list ops;
@@ -37,6 +38,7 @@ struct binder {
     struct bind_counts *counts;
     struct work own_work;
     struct work *work;
+    struct list unlocking; /* ops that have ended, and release the lock of their node */
     struct list ended;
     struct deferred reap; /* frees the ops in `ended` */
 };
@@ -51,6 +53,8 @@ static void bind_woken(struct timer *t);
 static void bind_deadline(struct timer *t);
 static void bind_end(struct bind_op *op, struct str error);
 static void bind_abandon(struct bind_op *op);
+static void bind_locked(struct node_lock *l);
+static bool bind_may_lock(struct node_lock *l);
 
 /* ---- requests ---- */
 
@@ -144,6 +148,9 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
     op->wake.fire = bind_woken;
     op->deadline.fire = bind_deadline;
     op->call.timeout_ms = CALL_TIMEOUT_MS;
+    op->lock.api = b->api;
+    op->lock.may = bind_may_lock;
+    op->lock.done = bind_locked;
     list_push_back(&b->ops, &op->link);
     b->n_ops++;
     if (bind_wait(op, r) != OK) {
@@ -317,7 +324,15 @@ static bool bind_observed(struct bind_op *op)
     return true;
 }
 
-static void bind_post(struct bind_op *op)
+/* Whether the device plugin looks for a lock. A pod without a card has no dialect's annotations. */
+static bool bind_needs_lock(const struct bind_op *op)
+{
+    return op->reserved && op->binder->api != NULL &&
+           dialect_facts(op->binding.dialect)->lock.p != NULL;
+}
+
+/* locked: the node's lock has just been taken for this Binding. */
+static void bind_post(struct bind_op *op, bool locked)
 {
     struct binder *b = op->binder;
     assert(op->machine.phase == BIND_POSTING && !timer_armed(&op->wake));
@@ -339,12 +354,40 @@ static void bind_post(struct bind_op *op)
             bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_ASSIGNED});
         return;
     }
+    if (may_send && !locked && bind_needs_lock(op)) {
+        op->locking = true;
+        op->lock.dialect = op->binding.dialect;
+        node_lock_take(&op->lock, loop_wall_ns(b->loop));
+        return;
+    }
     op->writes++;
     op->sent_ns = loop_clock_ns(b->loop);
     op->call.get = GET_FAILED; /* no read since this Binding */
     op->call.unsent = false;
     op->call.done = bind_posted;
     b->backend->post(b->backend, &op->call, &op->binding);
+}
+
+/* In another term the lock is another replica's matter. */
+static bool bind_may_lock(struct node_lock *l)
+{
+    const struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
+    struct backend *backend = op->binder->backend;
+    return l->releases || backend->term(backend) == op->call.term;
+}
+
+/* Without the lock the Binding waits, as if it could not be sent. */
+static void bind_locked(struct node_lock *l)
+{
+    struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
+    assert(op->locking && op->machine.phase == BIND_POSTING);
+    op->locking = false;
+    if (l->result == NODE_LOCK_TAKEN) {
+        bind_post(op, true);
+        return;
+    }
+    op->why = l->err;
+    bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_NOT_SENT});
 }
 
 /* Answers the requests, because the deadline has come; the op goes on. */
@@ -398,10 +441,10 @@ static void bind_advance(struct bind_op *op, struct bind_input in)
     switch (out.action) {
     case BIND_DO_REFRESH_POST:
         b->backend->refresh(b->backend);
-        bind_post(op);
+        bind_post(op, false);
         return;
     case BIND_DO_POST:
-        bind_post(op);
+        bind_post(op, false);
         return;
     case BIND_DO_READ:
         bind_get(op, bind_was_read);
@@ -484,6 +527,13 @@ static void bind_deadline(struct timer *t)
         (void)err_set(&op->why, ERR_TIMEOUT, "the API server has not answered in time");
     op->binder->backend->cancel(&op->call);
     timer_cancel(&op->wake);
+    if (op->locking) {
+        /* No Binding is under way: no doubt about one must begin. */
+        struct bind_input unsent = {.type = BIND_IN_POSTED, .post = POST_NOT_SENT};
+        node_lock_cancel(&op->lock);
+        op->locking = false;
+        (void)bind_step(&op->machine, &unsent, loop_now_ms(op->binder->loop));
+    }
     if (!op->started) {
         bind_end(op, str_of(op->why.text));
         return;
@@ -511,6 +561,26 @@ static void bind_abandon(struct bind_op *op)
     bind_op_free(op);
 }
 
+/* A pod that is not bound here leaves no lock behind. The plugin removes that of a bound pod, but
+ * it may have served the pod before the last Binding took the lock again. */
+static bool bind_must_unlock(const struct bind_op *op, bool failed)
+{
+    const struct pod *p = cache_pod(op->binder->cache, op->uid);
+    return op->lock.tried && (failed || (p != NULL && p->assigned));
+}
+
+static void bind_unlocked(struct node_lock *l)
+{
+    struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
+    struct binder *b = op->binder;
+    if (l->result != NODE_LOCK_TAKEN)
+        log_warn("can't remove the lock of a node", kv_str("node", op->node),
+                 kv_str("pod", op->name), kv_cstr("error", l->err.text));
+    list_remove(&op->link);
+    list_push_back(&b->ended, &op->link);
+    loop_defer(b->loop, &b->reap);
+}
+
 /*
  * Answers all waiting requests with `error`, "" for success, and ends the op, which must not hold a
  * reservation any more. Removes it from every list and timer at once; it is freed at the end of
@@ -527,6 +597,13 @@ static void bind_end(struct bind_op *op, struct str error)
     bind_op_answer(op, error);
     assert(op->waiters == NULL);
     bind_unlink(op);
+    if (bind_must_unlock(op, error.n > 0)) {
+        list_push_back(&b->unlocking, &op->link);
+        op->lock.done = bind_unlocked;
+        node_lock_release(&op->lock);
+        bind_give_turn(b, op->node);
+        return;
+    }
     list_push_back(&b->ended, &op->link);
     bind_give_turn(b, op->node);
     loop_defer(b->loop, &b->reap);
@@ -552,11 +629,13 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
                          .cache = s->cache,
                          .backend = s->backend,
                          .events = s->events,
+                         .api = s->api,
                          .placed_events = s->placed_events,
                          .timeout_ms = s->timeout_ms};
     b->counts = s->counts == NULL ? &b->own : s->counts;
     b->work = s->work == NULL ? &b->own_work : s->work;
     list_init(&b->ops);
+    list_init(&b->unlocking);
     list_init(&b->ended);
     b->reap.run = bind_reap;
     *ret = b;
@@ -570,6 +649,10 @@ struct binder *bind_free(struct binder *b)
     LIST_FOR_EACH (struct bind_op, op, &b->ops, link)
         bind_abandon(op);
     assert(b->n_ops == 0);
+    LIST_FOR_EACH (struct bind_op, op, &b->unlocking, link) {
+        list_remove(&op->link);
+        bind_op_free(op);
+    }
     deferred_cancel(&b->reap);
     bind_reap(&b->reap);
     mem_free(b);

@@ -16,6 +16,7 @@
 #include "kube/events.h"
 
 struct binder;
+struct kube_api;
 
 #define POST_RESULTS ((size_t)POST_UNKNOWN + 1)
 #define BIND_SEENS   ((size_t)SEEN_NOTHING + 1)
@@ -46,6 +47,7 @@ struct bind_settings {
     bool placed_events;         /* also one for each pod that is bound */
     uint64_t timeout_ms;        /* from request to answer; below kube-scheduler's httpTimeout */
     struct bind_counts *counts; /* outlives the binder, which adds to it. NULL: none */
+    struct kube_api *api;       /* for the locks of nodes; NULL: none are taken */
     struct work *work;          /* cost of reservations; outlives the binder. NULL: not counted */
 };
 

@@ -31,6 +31,10 @@ struct bind_op *bind_op_new(const struct bind_args *args, struct backend *backen
         return NULL;
     }
     buf_init(&op->texts, LIMIT_ALLOCATION_BYTES);
+    node_lock_init(&op->lock);
+    op->lock.node = op->node;
+    op->lock.namespace = op->namespace;
+    op->lock.name = op->name;
     return op;
 }
 
@@ -39,6 +43,7 @@ void bind_op_free(struct bind_op *op)
     assert(op->waiters == NULL && !list_is_linked(&op->link));
     assert(!timer_armed(&op->wake) && !timer_armed(&op->deadline));
     backend_call_done(&op->call);
+    node_lock_done(&op->lock);
     buf_done(&op->texts);
     mem_free(op);
 }

@@ -12,6 +12,7 @@
 #include "core/cache.h"
 #include "daemon/backend/backend.h"
 #include "daemon/bind/bind_step.h"
+#include "daemon/bind/node_lock.h"
 #include "io/http_server.h"
 #include "kube/events.h"
 
@@ -32,6 +33,7 @@ struct bind_op {
     struct binding_seat seats[REQUEST_DEMANDS_MAX];
     struct bind_machine machine;
     struct backend_call call;
+    struct node_lock lock; /* of the node, in a dialect that has one */
     struct timer wake;
     struct timer deadline;
     struct bind_waiter *waiters; /* each one is in the arena of its request */
@@ -47,6 +49,7 @@ struct bind_op {
     bool started; /* its look-up is done: queued for the node, or further */
     bool reread;  /* the look-up was repeated after a 401 */
     bool met;     /* the watch or a read has shown the pod */
+    bool locking; /* the next Binding waits for the lock */
 };
 
 /* The caller sets binder, start_ms, the callbacks and the timeout. NULL: allocation failed. */

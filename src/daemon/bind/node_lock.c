@@ -1,0 +1,338 @@
+/* Takes and releases the lock of a node: HAMi's pkg/util/nodelock and Volcano's
+ * pkg/scheduler/plugins/util/nodelock do the same, without a value that tells a repeated PATCH. */
+#include "daemon/bind/node_lock.h"
+
+#include "codec/jwrite.h"
+#include "codec/stamp.h"
+#include "daemon/backend/proof.h"
+#include "io/limit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* From then on every scheduler may replace a lock: NodeLockTimeout. */
+#define EXPIRES_S 300
+
+/* GETs of one take or release: more mean that something writes to the node all the time. */
+#define TRIES_MAX 5
+
+#define CALL_TIMEOUT_MS 5000
+#define NS_A_SECOND     UINT64_C(1000000000)
+
+static void node_lock_get(struct node_lock *l);
+
+void node_lock_init(struct node_lock *l)
+{
+    arena_init(&l->arena, LIMIT_REPLY_BYTES);
+    buf_init(&l->body, 64 * KIB);
+    buf_init(&l->version, 4 * KIB);
+}
+
+void node_lock_cancel(struct node_lock *l)
+{
+    kube_call_cancel(&l->call);
+}
+
+void node_lock_done(struct node_lock *l)
+{
+    kube_call_cancel(&l->call);
+    kube_call_done(&l->call);
+    arena_done(&l->arena);
+    buf_done(&l->body);
+    buf_done(&l->version);
+}
+
+static void node_lock_end(struct node_lock *l, enum node_lock_result result)
+{
+    l->result = result;
+    l->done(l);
+}
+
+static void node_lock_start(struct node_lock *l, const char *method, struct str body,
+                            struct str path, void (*on_done)(struct http_call *http))
+{
+    l->call.http.body = body;
+    l->call.http.content_type =
+        body.p == NULL ? STR_NULL : STR("application/merge-patch+json");
+    l->call.http.timeout_ms = CALL_TIMEOUT_MS;
+    l->call.http.on_done = on_done;
+    kube_call_start(l->api, &l->call, method, path);
+}
+
+static void node_lock_put_path(const struct node_lock *l, struct buf *path)
+{
+    buf_put(path, STR("/api/v1/nodes/"));
+    kube_put_segment(path, l->node);
+}
+
+/* ---- the PATCH ---- */
+
+static void node_lock_write_patch(struct node_lock *l)
+{
+    struct jwrite w;
+    buf_clear(&l->body, SIZE_MAX);
+    jwrite_init(&w, &l->body);
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("metadata"));
+    jwrite_object_begin(&w);
+    jwrite_key(&w, STR("resourceVersion"));
+    jwrite_str(&w, buf_str(&l->version));
+    jwrite_key(&w, STR("annotations"));
+    jwrite_object_begin(&w);
+    jwrite_key(&w, dialect_facts(l->dialect)->lock);
+    if (l->releases)
+        jwrite_null(&w);
+    else
+        jwrite_str(&w, (struct str){l->text, l->text_n});
+    jwrite_object_end(&w);
+    jwrite_object_end(&w);
+    jwrite_object_end(&w);
+}
+
+static bool node_lock_may_send(struct http_call *http)
+{
+    struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
+    return l->may == NULL || l->may(l);
+}
+
+/* After a refusal for certain, no further GET is of use. */
+static void node_lock_patched(struct http_call *http)
+{
+    struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
+    struct kube_status s;
+    l->err = (struct err)ERR_INIT;
+    if (kube_call_result(&l->call, &l->err) == OK) {
+        node_lock_end(l, NODE_LOCK_TAKEN);
+        return;
+    }
+    if (http->outcome == HTTP_ANSWERED && http->status == 403 &&
+        proof_refused(http, &l->arena, &s)) {
+        (void)err_wrap(&l->err, "no right to patch nodes, which dialect %.*s needs",
+                       STR_ARG(dialect_facts(l->dialect)->name));
+        node_lock_end(l, NODE_LOCK_FAILED);
+        return;
+    }
+    node_lock_get(l);
+}
+
+static void node_lock_patch(struct node_lock *l)
+{
+    char bytes[1024];
+    struct buf path = BUF_ON(bytes);
+    node_lock_write_patch(l);
+    node_lock_put_path(l, &path);
+    if (buf_failed(&l->body) || buf_failed(&path)) {
+        (void)err_set(&l->err, ERR_NOMEM, "out of memory");
+        node_lock_end(l, NODE_LOCK_FAILED);
+        return;
+    }
+    l->call.http.may_send = node_lock_may_send;
+    node_lock_start(l, "PATCH", buf_str(&l->body), buf_str(&path), node_lock_patched);
+}
+
+/* ---- what the lock is ---- */
+
+enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value, uint64_t now_ns,
+                                     struct node_lock_owner *ret)
+{
+    uint32_t since_s = 0;
+    struct str time;
+    struct str pod;
+    *ret = (struct node_lock_owner){.name = STR_NULL};
+    if (value.p == NULL)
+        return NODE_LOCK_IS_FREE;
+    if (l->text_n > 0 && str_eq(value, (struct str){l->text, l->text_n}))
+        return NODE_LOCK_IS_OURS;
+    bool named = str_cut(value, ',', &time, &pod) && str_cut(pod, ',', &ret->namespace, &ret->name);
+    if (named && str_eq(ret->namespace, l->namespace) && str_eq(ret->name, l->name))
+        return NODE_LOCK_IS_FREE;
+    if (!stamp_read(time, &since_s))
+        return NODE_LOCK_IS_ODD;
+    if (now_ns / NS_A_SECOND > (uint64_t)since_s + EXPIRES_S)
+        return NODE_LOCK_IS_FREE;
+    return named ? NODE_LOCK_OF_POD : NODE_LOCK_OF_ANY;
+}
+
+static void node_lock_say_held(struct node_lock *l, struct str value)
+{
+    l->err = (struct err)ERR_INIT;
+    (void)err_set(&l->err, ERR_CONFLICT,
+                  "node %.*s is locked: its annotation %.*s is \"%.*s\", until the device plugin has "
+                  "served that pod",
+                  STR_ARG(l->node), STR_ARG(dialect_facts(l->dialect)->lock),
+                  (int)MIN_OF(value.n, (size_t)NODE_LOCK_BYTES), value.p);
+    node_lock_end(l, NODE_LOCK_HELD);
+}
+
+/* ---- the pod that the lock names ---- */
+
+static void node_lock_asked(struct http_call *http)
+{
+    struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
+    if (http->outcome == HTTP_ANSWERED && http->status == 404 && proof_no_pod(http, &l->arena)) {
+        node_lock_patch(l);
+        return;
+    }
+    node_lock_end(l, NODE_LOCK_HELD);
+}
+
+static void node_lock_ask(struct node_lock *l, const struct node_lock_owner *owner)
+{
+    char bytes[2048];
+    struct buf path = BUF_ON(bytes);
+    buf_put(&path, STR("/api/v1/namespaces/"));
+    kube_put_segment(&path, owner->namespace);
+    buf_put(&path, STR("/pods/"));
+    kube_put_segment(&path, owner->name);
+    if (buf_failed(&path)) {
+        node_lock_end(l, NODE_LOCK_HELD);
+        return;
+    }
+    l->call.http.may_send = NULL;
+    node_lock_start(l, "GET", STR_NULL, buf_str(&path), node_lock_asked);
+}
+
+/* ---- the GET ---- */
+
+static void node_lock_read_metadata(struct node_lock *l, struct jread *r, struct str *ret_value)
+{
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("resourceVersion"))) {
+            buf_clear(&l->version, SIZE_MAX);
+            buf_put(&l->version, jread_str(r));
+        } else if (str_eq(key, STR("annotations"))) {
+            *ret_value = jread_member(r, dialect_facts(l->dialect)->lock);
+        } else {
+            jread_skip(r);
+        }
+    }
+}
+
+/* *ret_value: the lock; absent: none. */
+static bool node_lock_read(struct node_lock *l, struct str *ret_value)
+{
+    struct jread r;
+    struct str key;
+    *ret_value = STR_NULL;
+    buf_clear(&l->version, SIZE_MAX);
+    jread_init(&r, buf_str(&l->call.http.reply), &l->arena);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("metadata")))
+            node_lock_read_metadata(l, &r, ret_value);
+        else
+            jread_skip(&r);
+    }
+    return jread_finish(&r, &l->err) == OK && l->version.n > 0 && !buf_failed(&l->version);
+}
+
+static void node_lock_decide(struct node_lock *l, struct str value)
+{
+    struct node_lock_owner owner;
+    enum node_lock_state state = node_lock_judge(l, value, l->now_ns, &owner);
+    if (l->releases) {
+        if (state == NODE_LOCK_IS_OURS)
+            node_lock_patch(l);
+        else
+            node_lock_end(l, NODE_LOCK_TAKEN);
+        return;
+    }
+    switch (state) {
+    case NODE_LOCK_IS_OURS:
+        node_lock_end(l, NODE_LOCK_TAKEN);
+        return;
+    case NODE_LOCK_IS_FREE:
+        node_lock_patch(l);
+        return;
+    case NODE_LOCK_OF_POD:
+        l->err = (struct err)ERR_INIT;
+        (void)err_set(&l->err, ERR_CONFLICT,
+                      "node %.*s is locked for pod %.*s/%.*s, which its device plugin has not served "
+                      "yet",
+                      STR_ARG(l->node), STR_ARG(owner.namespace), STR_ARG(owner.name));
+        node_lock_ask(l, &owner);
+        return;
+    case NODE_LOCK_OF_ANY:
+    case NODE_LOCK_IS_ODD:
+        node_lock_say_held(l, value);
+        return;
+    }
+}
+
+static void node_lock_got(struct http_call *http)
+{
+    struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
+    struct str value;
+    l->err = (struct err)ERR_INIT;
+    if (http->outcome == HTTP_ANSWERED && http->status == 401 && l->tries < TRIES_MAX) {
+        kube_api_refresh(l->api);
+        node_lock_get(l);
+        return;
+    }
+    if (kube_call_result(&l->call, &l->err) != OK) {
+        node_lock_end(l, NODE_LOCK_FAILED);
+        return;
+    }
+    if (node_lock_read(l, &value)) {
+        node_lock_decide(l, value);
+        return;
+    }
+    if (l->err.code == OK)
+        (void)err_set(&l->err, ERR_SYNTAX, "the answer to a GET of a node is no node");
+    node_lock_end(l, NODE_LOCK_FAILED);
+}
+
+static void node_lock_get(struct node_lock *l)
+{
+    char bytes[1024];
+    struct buf path = BUF_ON(bytes);
+    if (l->tries++ == TRIES_MAX) {
+        if (l->err.code == OK)
+            (void)err_set(&l->err, ERR_CONFLICT, "the node changes all the time");
+        node_lock_end(l, NODE_LOCK_FAILED);
+        return;
+    }
+    arena_reset(&l->arena);
+    node_lock_put_path(l, &path);
+    if (buf_failed(&path)) {
+        (void)err_set(&l->err, ERR_RANGE, "the node's name is too long");
+        node_lock_end(l, NODE_LOCK_FAILED);
+        return;
+    }
+    l->call.http.may_send = NULL;
+    node_lock_start(l, "GET", STR_NULL, buf_str(&path), node_lock_got);
+}
+
+/* ---- take and release ---- */
+
+/* HAMi and Volcano read the time with Go's RFC 3339, which takes a fraction of a second. */
+static void node_lock_write_text(struct node_lock *l, uint64_t now_ns)
+{
+    char stamp[STAMP_BYTES];
+    struct buf out = BUF_ON(l->text);
+    struct str time = stamp_print((uint32_t)(now_ns / NS_A_SECOND), stamp);
+    buf_put(&out, (struct str){time.p, time.n - 1}); /* without the Z */
+    buf_printf(&out, ".%09" PRIu64 "Z", now_ns % NS_A_SECOND);
+    if (dialect_facts(l->dialect)->lock_owner)
+        buf_printf(&out, ",%.*s,%.*s", STR_ARG(l->namespace), STR_ARG(l->name));
+    assert(!buf_failed(&out));
+    l->text_n = out.n;
+}
+
+void node_lock_take(struct node_lock *l, uint64_t now_ns)
+{
+    if (l->text_n == 0)
+        node_lock_write_text(l, now_ns);
+    l->now_ns = now_ns;
+    l->releases = false;
+    l->tried = true;
+    l->tries = 0;
+    node_lock_get(l);
+}
+
+void node_lock_release(struct node_lock *l)
+{
+    l->releases = true;
+    l->tries = 0;
+    node_lock_get(l);
+}

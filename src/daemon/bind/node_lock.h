@@ -1,0 +1,86 @@
+/*
+ * The lock of a node whose device plugin takes the pod that waits there (dialect_facts.lock): an
+ * annotation of the Node, with the time and, in HAMi's dialect, the pod. The scheduler sets it
+ * before the Binding, and the plugin removes it when it has served the pod. HAMi's plugin finds the
+ * pod by it.
+ *
+ *     take: GET the node -- free, ours, or too old -------> PATCH -> taken
+ *              ^   |  \---- its pod does not exist ---------> PATCH
+ *              |   \------- held ----------------------------> held
+ *              +------------ the PATCH met a change, or its outcome is unknown
+ *
+ * Each PATCH names the resourceVersion of the GET, so it never replaces a lock that the GET did not
+ * show. The value has nanoseconds, so a GET after a PATCH of unknown outcome tells whether it was
+ * carried out.
+ */
+#pragma once
+
+#include "core/dialect.h"
+#include "kube/kube_api.h"
+
+enum node_lock_result {
+    NODE_LOCK_TAKEN, /* it is ours; for a release: it is not ours any more */
+    NODE_LOCK_HELD,  /* another pod's: try later */
+    NODE_LOCK_FAILED /* not known; try again, or release it */
+};
+
+/* The time, and two names of Kubernetes. */
+#define NODE_LOCK_BYTES 600
+
+struct node_lock {
+    /* The caller sets these. */
+    struct kube_api *api;
+    struct str node;
+    enum dialect dialect;
+    struct str namespace; /* of the pod */
+    struct str name;
+    bool (*may)(struct node_lock *l); /* whether a PATCH may be sent now; NULL: always */
+    void (*done)(struct node_lock *l);
+
+    enum node_lock_result result;
+    struct err err; /* why it is not taken */
+    char text[NODE_LOCK_BYTES];
+    size_t text_n; /* the value that we write; 0: none yet */
+    bool tried;    /* a take has begun since the last release: it may be ours */
+
+    /* Private. */
+    struct kube_call call;
+    struct arena arena;
+    struct buf body;
+    struct buf version; /* resourceVersion of the last GET */
+    uint64_t now_ns;
+    unsigned tries;
+    bool releases;
+};
+
+void node_lock_init(struct node_lock *l);
+
+/* Cancels the call. */
+void node_lock_done(struct node_lock *l);
+
+/* done comes later. A second take after a failed one writes the same value. */
+void node_lock_take(struct node_lock *l, uint64_t now_ns);
+
+/* Removes the lock, if its value is ours. */
+void node_lock_release(struct node_lock *l);
+
+/* Without done. A PATCH may have been sent. */
+void node_lock_cancel(struct node_lock *l);
+
+/* What a lock of this value is for a pod. */
+enum node_lock_state {
+    NODE_LOCK_IS_FREE, /* there is none, it is too old, or this pod's from an earlier try */
+    NODE_LOCK_IS_OURS, /* exactly ours */
+    NODE_LOCK_OF_POD,  /* of another pod, which may not exist any more */
+    NODE_LOCK_OF_ANY,  /* of another pod that it does not name */
+    NODE_LOCK_IS_ODD,  /* it can't be read, and is never too old */
+};
+
+struct node_lock_owner {
+    struct str namespace;
+    struct str name;
+};
+
+/* value: absent if the node has no lock. *ret: the pod that it names. */
+enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value, uint64_t now_ns,
+                                     struct node_lock_owner *ret);

@@ -1,12 +1,14 @@
 """The node agents of dialects other than gpushare's, played by the rules of their source.
 
 Each rule names the place where it was read: VD is volcano-sh/devices, EA elastic-ai/elastic-gpu-agent, GM
-tkestack/gpu-manager, GA tkestack/gpu-admission. An agent knows the API server's objects and what the
+tkestack/gpu-manager, GA tkestack/gpu-admission, VV Project-HAMi/volcano-vgpu-device-plugin, VO
+volcano-sh/volcano, HA Project-HAMi/HAMi. An agent knows the API server's objects and what the
 kubelet asks it for; it does not know cardpack.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -49,6 +51,8 @@ class Agent:
         self, node: str, cards: int, pods: Callable[[], list[Json]], annotate: Annotate
     ) -> None:
         self.node, self.cards, self.pods, self.annotate = node, cards, pods, annotate
+        self.notes: Callable[[], dict[str, str]] = dict
+        self.annotate_node: Callable[[dict[str, str | None]], None] = lambda notes: None
 
     def capacity(self) -> dict[str, object]:
         """What the kubelet reports for the agent's devices."""
@@ -58,6 +62,18 @@ class Agent:
         if self.count:
             amounts[self.count] = self.cards
         return amounts
+
+    def managed(self) -> dict[str, bool]:
+        """The resources that kube-scheduler asks about, and whether no node has them."""
+        return {name: False for name in (self.mem, self.cores) if name}
+
+    def half(self) -> dict[str, str]:
+        """The limits of a container with half of a card."""
+        return {self.mem: str(SIZE // 2)} | ({self.cores: str(WHOLE // 2)} if self.cores else {})
+
+    def register(self) -> dict[str, str | None]:
+        """What the agent writes to its node."""
+        return {}
 
     def here(self) -> list[Json]:
         """The pods of the node that count."""
@@ -288,4 +304,226 @@ class Tencent(Agent):
         return {**notes, self.assigned: "false", self.when: when, "tencent.com/predicate-node": self.node}
 
 
-AGENTS: dict[str, type[Agent]] = {"volcano": Volcano, "elastic": Elastic, "tencent": Tencent}
+Device = tuple[str, int, int]  # UUID, memory, compute
+
+
+class Family(Agent):
+    """What HAMi's plugin and Volcano's, which comes from it, have in common."""
+
+    percent = table = listed = todo = where = phase = when = bound = lock = ""
+    split = 10
+
+    def uuid(self, card: int) -> str:
+        """The letters are not in the order of the cards."""
+        return f"GPU-{self.node}-{'dbca'[card]}"
+
+    def decode(self, text: str) -> list[list[Device]]:
+        """VV:pkg/util/util.go, DecodePodDevices; HA:pkg/device/devices.go, DecodePodDevices."""
+        parts = []
+        for part in text.split(";"):
+            fields = [one.split(",") for one in part.split(":") if "," in one]
+            parts.append([(f[0], int(f[2]), int(f[3])) for f in fields])
+        return parts
+
+    def encode(self, parts: list[list[Device]]) -> str:
+        """VV:pkg/util/util.go, EncodePodDevices; HA:pkg/device/devices.go, EncodePodSingleDevice."""
+        raise NotImplementedError
+
+    def card(self, uuid: str) -> int:
+        """NVML's index of a UUID."""
+        found = [card for card in range(self.cards) if self.uuid(card) == uuid]
+        if not found:
+            raise Refused(f"{uuid} is no device of this node")
+        return found[0]
+
+    def containers(self, pod: Json) -> list[Json]:
+        """The containers in the order of the list."""
+        its: list[Json] = pod["spec"]["containers"]
+        return its
+
+    def said(self, pod: Json) -> dict[str, list[int]]:
+        parts = self.decode(notes_of(pod).get(self.listed, ""))
+        return {
+            c["name"]: [self.card(uuid) for uuid, _, _ in part]
+            for c, part in zip(self.containers(pod), parts)
+            if part
+        }
+
+    def charges(self, pod: Json) -> Iterator[tuple[int, int, int]]:
+        """VO:d/vgpu/device_info.go, addResource. The plugin limits each container to these amounts."""
+        for part in self.decode(notes_of(pod).get(self.listed, "")):
+            for uuid, mem, cores in part:
+                yield self.card(uuid), SIZE if cores == WHOLE else mem, cores
+
+    def start(self, pod: Json) -> dict[str, list[int]]:
+        return {
+            c["name"]: self.allocate(pod, c) for c in pod["spec"]["containers"] if limit_of(c, self.count)
+        }
+
+    def pending(self, asked: int) -> Json | None:
+        """The pod that the plugin takes the call for."""
+        raise NotImplementedError
+
+    def release(self, pod: Json) -> None:
+        """Removes the node's lock."""
+        raise NotImplementedError
+
+    def failed(self, pod: Json, why: str) -> Refused:
+        """PodAllocationFailed."""
+        self.annotate(pod, {self.phase: "failed", self.when: str(2**64 - 1)})
+        self.release(pod)
+        return Refused(why)
+
+    def allocate(self, pod: Json, container: Json) -> list[int]:
+        """VV:pkg/plugin/server.go, Allocate; HA:dp/server.go, Allocate."""
+        asked = limit_of(container, self.count)
+        current = self.pending(asked)
+        if current is None:
+            raise Refused("no pending pod found on node")
+        parts = self.decode(notes_of(current).get(self.todo, ""))
+        first = next((i for i, part in enumerate(parts) if part), None)
+        if first is None or len(parts[first]) != asked:
+            raise self.failed(current, f"device number not matched: {parts}, not {asked}")
+        cards = [self.card(uuid) for uuid, _, _ in parts[first]]
+        parts[first] = []
+        rest = self.encode(parts)
+        self.annotate(current, {self.todo: rest})
+        if "GPU" not in rest:
+            self.annotate(current, {self.phase: "success", self.when: str(2**64 - 1)})
+            self.release(current)
+        return cards
+
+    def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        asked = {self.count: str(dice.choice([1, 1, 1, 2]))}
+        kind = dice.random()
+        if kind < 0.7:
+            asked[self.mem] = str(dice.choice([2, 3, 4, 6, 8]))
+        elif kind < 0.9:
+            asked[self.percent] = str(dice.choice([10, 25, 50]))
+        if dice.random() < 0.6:
+            asked[self.cores] = str(dice.choice([10, 20, 35, 100]))
+        return [asked]
+
+    def half(self) -> dict[str, str]:
+        return {self.count: "1"} | super().half()
+
+    def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
+        """VO:d/vgpu/device_info.go, Allocate; HA:pkg/scheduler/scheduler.go, Filter and Bind."""
+        devices = self.encode([[(self.uuid(card), SIZE // 2, WHOLE // 2)] for card in cards])
+        now = str(int(time.time()))
+        return {
+            self.listed: devices,
+            self.todo: devices,
+            self.where: self.node,
+            self.when: now,
+            self.phase: "allocating",
+            self.bound: now,
+        }
+
+
+class VolcanoVgpu(Family):
+    """Volcano's vGPU device plugin."""
+
+    mem, cores, count = "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores", "volcano.sh/vgpu-number"
+    percent, table = "volcano.sh/vgpu-memory-percentage", "volcano.sh/node-vgpu-register"
+    listed, todo = "volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate"
+    where, when = "volcano.sh/vgpu-node", "volcano.sh/vgpu-time"
+    phase, bound, lock = "volcano.sh/bind-phase", "volcano.sh/bind-time", "hamivgpu"
+
+    def capacity(self) -> dict[str, object]:
+        return super().capacity() | {self.count: self.cards * self.split}
+
+    def managed(self) -> dict[str, bool]:
+        return {self.count: False, self.mem: False, self.cores: False, self.percent: True}
+
+    def register(self) -> dict[str, str | None]:
+        """VV:pkg/util/util.go, EncodeNodeDevices."""
+        cards = range(self.cards)
+        return {
+            self.table: "".join(
+                f"{self.uuid(card)},{self.split},{SIZE},NVIDIA-A10,true,hami-core:" for card in cards
+            )
+        }
+
+    def encode(self, parts: list[list[Device]]) -> str:
+        return ";".join("".join(f"{u},NVIDIA,{m},{c}:" for u, m, c in part) for part in parts)
+
+    def pending(self, asked: int) -> Json | None:
+        """VV:pkg/util/util.go, getOldestPod: every pod of the cluster, whatever its phase."""
+        found = [
+            p
+            for p in self.pods()
+            if notes_of(p).get(self.where) == self.node
+            and sum(map(len, self.decode(notes_of(p).get(self.todo, "")))) == asked
+        ]
+        return min(found, key=lambda p: int(notes_of(p).get(self.when, str(2**64 - 1))), default=None)
+
+    def release(self, pod: Json) -> None:
+        """VV:pkg/util/nodelock/nodelock.go, ReleaseNodeLock: of whichever pod."""
+        if self.lock in self.notes():
+            self.annotate_node({self.lock: None})
+
+
+class Hami(Family):
+    """HAMi's device plugin."""
+
+    mem, cores, count = "nvidia.com/gpumem", "nvidia.com/gpucores", "nvidia.com/gpu"
+    percent, table = "nvidia.com/gpumem-percentage", "hami.io/node-nvidia-register"
+    listed, todo = "hami.io/vgpu-devices-allocated", "hami.io/vgpu-devices-to-allocate"
+    where, when = "hami.io/vgpu-node", "hami.io/vgpu-time"
+    phase, bound, lock = "hami.io/bind-phase", "hami.io/bind-time", "hami.io/mutex.lock"
+
+    def capacity(self) -> dict[str, object]:
+        """Only the number of parts is a resource of the kubelet."""
+        return {self.count: self.cards * self.split}
+
+    def managed(self) -> dict[str, bool]:
+        return {self.count: False, self.mem: True, self.cores: True, self.percent: True}
+
+    def register(self) -> dict[str, str | None]:
+        """HA:pkg/device/devices.go, MarshalNodeDevices: empty fields are left out, in any order."""
+        cards = [
+            {"id": self.uuid(card), "count": self.split, "devmem": SIZE, "devcore": WHOLE}
+            | {"type": "NVIDIA A10", "mode": "hami-core", "health": True}
+            | ({"index": card} if card else {})
+            for card in reversed(range(self.cards))
+        ]
+        return {self.table: json.dumps(cards)}
+
+    def encode(self, parts: list[list[Device]]) -> str:
+        return "".join("".join(f"{u},NVIDIA,{m},{c}:" for u, m, c in part) + ";" for part in parts)
+
+    def containers(self, pod: Json) -> list[Json]:
+        """HA:pkg/device/devices.go, Resourcereqs: init containers first."""
+        return [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+
+    def pending(self, asked: int) -> Json | None:
+        """HA:pkg/util/util.go, GetPendingPod: the lock's pod, else the first that waits here."""
+        owner = self.notes().get(self.lock, "").split(",")
+        for p in self.pods():
+            metadata = p["metadata"]
+            if len(owner) == 3 and owner[1:] == [metadata["namespace"], metadata["name"]]:
+                return p
+        if len(owner) == 3:
+            raise Refused(f"pod {owner[2]} not found")
+        for p in self.here():
+            notes = notes_of(p)
+            waits = p["status"].get("phase", "Pending") == "Pending" and self.bound in notes
+            if waits and notes.get(self.phase) in ("allocating", "success") and self.where in notes:
+                return p
+        return None
+
+    def release(self, pod: Json) -> None:
+        """HA:pkg/util/nodelock/nodelock.go, ReleaseNodeLock: of that pod alone."""
+        owner = f",{pod['metadata']['namespace']},{pod['metadata']['name']}"
+        if self.notes().get(self.lock, "").endswith(owner):
+            self.annotate_node({self.lock: None})
+
+
+AGENTS: dict[str, type[Agent]] = {
+    "volcano": Volcano,
+    "elastic": Elastic,
+    "tencent": Tencent,
+    "volcano-vgpu": VolcanoVgpu,
+    "hami": Hami,
+}

@@ -376,7 +376,8 @@ static bool bind_may_lock(struct node_lock *l)
     return l->releases || backend->term(backend) == op->call.term;
 }
 
-/* Without the lock the Binding waits, as if it could not be sent. */
+/* Without the lock the Binding waits, as if it could not be sent; without the right to take it,
+ * it is not sent at all. */
 static void bind_locked(struct node_lock *l)
 {
     struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
@@ -387,7 +388,10 @@ static void bind_locked(struct node_lock *l)
         return;
     }
     op->why = l->err;
-    bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_NOT_SENT});
+    bool denied = l->err.code == ERR_DENIED;
+    bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED,
+                                         .post = denied ? POST_REFUSED : POST_NOT_SENT,
+                                         .unsent = denied});
 }
 
 /* Answers the requests, because the deadline has come; the op goes on. */

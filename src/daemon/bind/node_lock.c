@@ -48,6 +48,14 @@ static void node_lock_end(struct node_lock *l, enum node_lock_result result)
     l->done(l);
 }
 
+/* The right comes first, because the end of the API server's message may be cut off. */
+static void node_lock_end_denied(struct node_lock *l)
+{
+    (void)err_wrap(&l->err, "no right to get and patch nodes, which dialect %.*s needs",
+                   STR_ARG(dialect_facts(l->dialect)->name));
+    node_lock_end(l, NODE_LOCK_FAILED);
+}
+
 static void node_lock_start(struct node_lock *l, const char *method, struct str body,
                             struct str path, void (*on_done)(struct http_call *http))
 {
@@ -105,14 +113,10 @@ static void node_lock_patched(struct http_call *http)
         node_lock_end(l, NODE_LOCK_TAKEN);
         return;
     }
-    if (http->outcome == HTTP_ANSWERED && http->status == 403 &&
-        proof_refused(http, &l->arena, &s)) {
-        (void)err_wrap(&l->err, "no right to patch nodes, which dialect %.*s needs",
-                       STR_ARG(dialect_facts(l->dialect)->name));
-        node_lock_end(l, NODE_LOCK_FAILED);
-        return;
-    }
-    node_lock_get(l);
+    if (proof_refused(http, &l->arena, &s) && s.code == 403)
+        node_lock_end_denied(l);
+    else
+        node_lock_get(l);
 }
 
 static void node_lock_patch(struct node_lock *l)
@@ -270,7 +274,10 @@ static void node_lock_got(struct http_call *http)
         return;
     }
     if (kube_call_result(&l->call, &l->err) != OK) {
-        node_lock_end(l, NODE_LOCK_FAILED);
+        if (http->status == 403)
+            node_lock_end_denied(l);
+        else
+            node_lock_end(l, NODE_LOCK_FAILED);
         return;
     }
     if (node_lock_read(l, &value)) {

@@ -11,9 +11,10 @@ import os
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from bench import PATIENCE, Bench, check, dice, scenario
+from bench import MANIFESTS, PATIENCE, Bench, check, dice, scenario
 from component import wait_for
 from daemon import Daemon
 from gpushare import limits_of
@@ -25,6 +26,7 @@ from cluster import GPU_MEM
 Json = Any
 CARDS = 4
 ALL = ",".join(["gpushare", *AGENTS])
+RIGHTS = str(MANIFESTS / "components" / "node-lock" / "rbac.yaml")
 
 
 class Gpushare(Agent):
@@ -74,8 +76,12 @@ class Cluster:
         for kind, make in KINDS.items():
             for i in range(nodes):
                 name = f"{kind}-{i}"
-                self.agents[name] = make(name, CARDS, self.list, self.annotate)
-                bench.cluster.create_node(name, self.agents[name].capacity())
+                agent = self.agents[name] = make(name, CARDS, self.list, self.annotate)
+                agent.notes = partial(self._notes_of_node, name)
+                agent.annotate_node = partial(self._annotate_node, name)
+                bench.cluster.create_node(name, agent.capacity())
+                if agent.register():
+                    agent.annotate_node(agent.register())
 
     def list(self) -> list[Json]:
         """All pods."""
@@ -93,6 +99,12 @@ class Cluster:
         kind = "application/merge-patch+json"
         self.bench.cluster.must("PATCH", path, body, content_type=kind)
 
+    def _notes_of_node(self, name: str) -> dict[str, str]:
+        return notes_of(self.bench.cluster.must("GET", f"/api/v1/nodes/{name}"))
+
+    def _annotate_node(self, name: str, notes: dict[str, str | None]) -> None:
+        self._patch(f"/api/v1/nodes/{name}", {"metadata": {"annotations": notes}})
+
     def phase(self, pod: Json, phase: str) -> None:
         """The kubelet's status."""
         self._patch(f"{self._path(pod)}/status", {"status": {"phase": phase}})
@@ -100,8 +112,7 @@ class Cluster:
     def bound_before(self, kind: str) -> None:
         """A pod that the dialect's own scheduler has bound, with half of a card of node 0."""
         agent = self.agents[f"{kind}-0"]
-        limits = {agent.mem: str(SIZE // 2)} | ({agent.cores: "50"} if agent.cores else {})
-        self.make(kind, [limits], agent.bound_by_its_scheduler([0]), agent.node)
+        self.make(kind, [agent.half()], agent.bound_by_its_scheduler([0]), agent.node)
 
     def make(
         self,
@@ -182,7 +193,7 @@ class Cluster:
             node = place_of(pod)
             if node:
                 kind = pod["metadata"]["labels"]["kind"]
-                check(node.startswith(kind), f"{pod['metadata']['name']} is on {node}")
+                check(node in (f"{kind}-0", f"{kind}-1"), f"{pod['metadata']['name']} is on {node}")
                 check(self.agents[node].said(pod), f"{pod['metadata']['name']} has no card")
 
     def waiting(self) -> list[str]:
@@ -192,19 +203,26 @@ class Cluster:
 
 def scheduler(bench: Bench) -> None:
     """kube-scheduler with the resources of all dialects, as docs/dialects.md says."""
-    names = [name for make in AGENTS.values() for name in (make.mem, make.cores) if name]
-    entries = "".join(f"\n  - name: {name}\n    ignoredByScheduler: false" for name in names)
+    names: dict[str, bool] = {}
+    for make in AGENTS.values():
+        names |= make("", CARDS, list, lambda pod, notes: None).managed()
+    entries = "".join(
+        f"\n  - name: {name}\n    ignoredByScheduler: {str(ignored).lower()}"
+        for name, ignored in names.items()
+        if name != "nvidia.com/gpu"  # it is there anyway
+    )
     bench.start_scheduler(overrides={"managedResources": entries})
 
 
 @scenario("real")
 def dialects_on_one_cluster(bench: Bench) -> None:
     """
-    Nodes with the agents of gpushare, Volcano, elastic-gpu and gpu-manager, pods that their own
+    Nodes with the agents of gpushare, Volcano, elastic-gpu, gpu-manager, HAMi and Volcano's vGPU, pods that their own
     schedulers have bound, and pods of all of them that come and go, while cardpack is killed: each pod is on a node of its own agent, each container
     gets the cards of its annotations, and no card is over-committed by its agent's own count.
     """
     total = int(os.environ.get("DIALECT_PODS", "80"))
+    bench.cluster.kubectl("apply", "-f", RIGHTS)
     scheduler(bench)
     try:
         cluster = Cluster(bench, 2, f"dialects {bench.options.seed}")
@@ -217,6 +235,7 @@ def dialects_on_one_cluster(bench: Bench) -> None:
         check(cluster.mismatches <= total // 10, f"{cluster.mismatches} mismatches")
         daemon.stop()
     finally:
+        bench.cluster.kubectl("delete", "-f", RIGHTS)
         bench.start_scheduler()
 
 

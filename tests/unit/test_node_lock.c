@@ -1,0 +1,351 @@
+/* The lock of a node against an API server with one node and the pod that a lock names. */
+#include "daemon/bind/node_lock.h"
+
+#include "api/request.h"
+#include "core/dialect.h"
+#include "fake_net.h"
+
+#include <jansson.h>
+
+#define NOW_NS UINT64_C(1700000000123456789)
+#define OURS   "2023-11-14T22:13:20.123456789Z,ns,p"
+
+static struct {
+    struct loop *loop;
+    struct kube_api *api;
+    struct node_lock lock;
+    unsigned ends;
+
+    char value[256]; /* of the lock; "": none */
+    unsigned version;
+    bool pod; /* the pod that the lock names exists */
+    unsigned gets;
+    unsigned patches;
+    bool lost;          /* carries the next PATCH out, without an answer */
+    bool unsent;        /* the next PATCH reaches no server */
+    bool other;         /* another client changes the node before the next PATCH */
+    const char *takes;  /* that client takes the lock with this value */
+    unsigned forbidden; /* PATCHes are refused with this status */
+} t;
+
+void api_fail(const char *file, int line, const char *why)
+{
+    ck_abort_msg("%s:%d: %s", file, line, why);
+}
+
+static void say_status(struct http_call *c, unsigned code, const char *reason, const char *kind)
+{
+    struct text s = {.p = NULL};
+    char details[64];
+    (void)snprintf(details, sizeof(details), ",\"details\":{\"kind\":\"%s\"}", kind);
+    status_write(&s, code, reason, "no", details);
+    text_put(&s, (struct str){"", 1});
+    fake_answer(c, code, s.p);
+    text_done(&s);
+}
+
+static void say_node(struct http_call *c)
+{
+    char version[16];
+    (void)snprintf(version, sizeof(version), "%u", t.version);
+    json_t *notes = json_pack("{s:s}", "other", "note");
+    if (t.value[0] != '\0')
+        json_object_set_new(notes, dialect_facts(t.lock.dialect)->lock.p, json_string(t.value));
+    json_t *node = json_pack("{s:{s:s, s:s, s:o}}", "metadata", "name", "n", "resourceVersion",
+                             version, "annotations", notes);
+    char *text = json_dumps(node, JSON_COMPACT);
+    fake_answer(c, 200, text);
+    free(text);
+    json_decref(node);
+}
+
+static void carry_out(const struct http_call *c)
+{
+    json_t *patch = json_loadb(c->body.p, c->body.n, 0, NULL);
+    json_t *value = NULL;
+    const char *version = NULL;
+    ck_assert_int_eq(json_unpack_ex(patch, NULL, JSON_STRICT, "{s:{s:s, s:{s:o}}}", "metadata",
+                                    "resourceVersion", &version, "annotations",
+                                    dialect_facts(t.lock.dialect)->lock.p, &value),
+                     0);
+    (void)snprintf(t.value, sizeof(t.value), "%s",
+                   json_is_null(value) ? "" : json_string_value(value));
+    t.version++;
+    json_decref(patch);
+}
+
+static bool names_version(const struct http_call *c)
+{
+    char part[64];
+    int n = snprintf(part, sizeof(part), "\"resourceVersion\":\"%u\"", t.version);
+    return memmem(c->body.p, c->body.n, part, (size_t)n) != NULL;
+}
+
+static void serve_patch(struct http_call *c)
+{
+    t.patches++;
+    ck_assert_str_is(c->content_type, "application/merge-patch+json");
+    if (t.other) {
+        t.other = false;
+        t.version++;
+        (void)snprintf(t.value, sizeof(t.value), "%s", t.takes);
+    }
+    if (t.unsent) {
+        t.unsent = false;
+        fake_land(c, HTTP_NOT_SENT, 0);
+    } else if (t.forbidden != 0) {
+        say_status(c, t.forbidden, "Forbidden", "nodes");
+    } else if (!names_version(c)) {
+        say_status(c, 409, "Conflict", "nodes");
+    } else {
+        carry_out(c);
+        if (t.lost) {
+            t.lost = false;
+            fake_land(c, HTTP_UNKNOWN, 0);
+        } else {
+            say_node(c);
+        }
+    }
+}
+
+static void serve_one(struct http_call *c)
+{
+    if (strcmp(c->method, "PATCH") == 0) {
+        ck_assert(c->may_send == NULL || c->may_send(c));
+        serve_patch(c);
+    } else if (str_ends(c->url, STR("/api/v1/nodes/n"))) {
+        t.gets++;
+        say_node(c);
+    } else {
+        ck_assert_msg(str_ends(c->url, STR("/api/v1/namespaces/other/pods/q")), "%.*s",
+                      STR_ARG(c->url));
+        if (t.pod)
+            fake_answer(c, 200, "{\"metadata\":{\"name\":\"q\"}}");
+        else
+            say_status(c, 404, "NotFound", "pods");
+    }
+}
+
+static void pass(void)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        fake_turn(t.loop);
+        while (!list_is_empty(&fake_calls))
+            serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+    }
+}
+
+static void ended(struct node_lock *l)
+{
+    (void)l;
+    t.ends++;
+}
+
+static void set_up(void)
+{
+    struct err e = ERR_INIT;
+    memset(&t, 0, sizeof(t));
+    t.version = 7;
+    t.loop = fake_loop();
+    struct kubeconfig config = {.server = STR("https://api"), .token = STR("s3cret")};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
+    ck_assert_ok(kube_api_new(t.loop, &api, &t.api, &e), &e);
+    t.lock = (struct node_lock){.api = t.api,
+                                .node = STR("n"),
+                                .dialect = DIALECT_HAMI,
+                                .namespace = STR("ns"),
+                                .name = STR("p"),
+                                .done = ended};
+    node_lock_init(&t.lock);
+}
+
+static void tear_down(void)
+{
+    node_lock_done(&t.lock);
+    t.api = kube_api_free(t.api);
+    t.loop = loop_free(t.loop);
+}
+
+static void lock_is(const char *value)
+{
+    (void)snprintf(t.value, sizeof(t.value), "%s", value);
+}
+
+static void take_is(enum node_lock_result result, const char *value)
+{
+    unsigned ends = t.ends;
+    node_lock_take(&t.lock, NOW_NS);
+    pass();
+    ck_assert_uint_eq(t.ends, ends + 1);
+    ck_assert_msg(t.lock.result == result, "%d: %s", t.lock.result, t.lock.err.text);
+    ck_assert_str_eq(t.value, value);
+}
+
+static void release_leaves(const char *value)
+{
+    unsigned ends = t.ends;
+    node_lock_release(&t.lock);
+    pass();
+    ck_assert_uint_eq(t.ends, ends + 1);
+    ck_assert_int_eq(t.lock.result, NODE_LOCK_TAKEN);
+    ck_assert_str_eq(t.value, value);
+}
+
+static const struct {
+    enum dialect dialect;
+    const char *value;
+    bool pod;
+    enum node_lock_result result;
+} locks[] = {
+    {DIALECT_HAMI, "", false, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "", false, NODE_LOCK_TAKEN},
+    /* Of another pod: alive, and gone. */
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", true, NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", false, NODE_LOCK_TAKEN},
+    /* Without a name, only time ends it: after five minutes. */
+    {DIALECT_VGPU, "2023-11-14T22:13:10Z", false, NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z", false, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-14T22:08:20Z", false, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-14T22:08:19Z", false, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2023-11-15T00:08:19+02:00", false, NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:08:19Z,other,q", true, NODE_LOCK_TAKEN},
+    /* This pod's, from an earlier bind. */
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,ns,p", true, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "soon,other,q", false, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "soon", false, NODE_LOCK_HELD},
+};
+
+START_TEST(takes_a_lock_that_is_free)
+{
+    char before[sizeof(t.value)];
+    bool hami = locks[_i].dialect == DIALECT_HAMI;
+    t.lock.dialect = locks[_i].dialect;
+    t.pod = locks[_i].pod;
+    lock_is(locks[_i].value);
+    memcpy(before, t.value, sizeof(before));
+    if (locks[_i].result == NODE_LOCK_TAKEN) {
+        take_is(NODE_LOCK_TAKEN, hami ? OURS : "2023-11-14T22:13:20.123456789Z");
+        ck_assert_uint_eq(t.patches, 1);
+        release_leaves("");
+        return;
+    }
+    take_is(locks[_i].result, before);
+    ck_assert_uint_eq(t.patches, 0);
+    ck_assert_msg(strstr(t.lock.err.text, "node n is locked") != NULL, "%s", t.lock.err.text);
+    release_leaves(before);
+}
+
+END_TEST
+
+/* The answer is lost: a read shows that the lock is there, and another PATCH is not sent. */
+START_TEST(an_unknown_outcome_is_read)
+{
+    t.lost = true;
+    take_is(NODE_LOCK_TAKEN, OURS);
+    ck_assert_uint_eq(t.patches, 1);
+    ck_assert_uint_eq(t.gets, 2);
+    t.lost = true;
+    release_leaves("");
+    ck_assert_uint_eq(t.patches, 2);
+}
+
+END_TEST
+
+START_TEST(a_patch_that_was_not_sent_is_sent_again)
+{
+    t.unsent = true;
+    take_is(NODE_LOCK_TAKEN, OURS);
+    ck_assert_uint_eq(t.patches, 2);
+}
+
+END_TEST
+
+/* Between the GET and the PATCH the node changes: without a lock, and with one. */
+START_TEST(never_replaces_a_lock_that_it_has_not_seen)
+{
+    t.other = true;
+    t.takes = "";
+    take_is(NODE_LOCK_TAKEN, OURS);
+    ck_assert_uint_eq(t.patches, 2);
+    release_leaves("");
+    t.other = true;
+    t.pod = true;
+    t.takes = "2023-11-14T22:13:20Z,other,q";
+    take_is(NODE_LOCK_HELD, t.takes);
+    release_leaves(t.takes);
+}
+
+END_TEST
+
+/* A second try of the same bind: the lock is there already. */
+START_TEST(the_same_bind_takes_it_again)
+{
+    take_is(NODE_LOCK_TAKEN, OURS);
+    node_lock_take(&t.lock, NOW_NS + 1000);
+    pass();
+    ck_assert_int_eq(t.lock.result, NODE_LOCK_TAKEN);
+    ck_assert_str_eq(t.value, OURS);
+    ck_assert_uint_eq(t.patches, 1);
+}
+
+END_TEST
+
+START_TEST(a_missing_right_is_told)
+{
+    t.forbidden = 403;
+    take_is(NODE_LOCK_FAILED, "");
+    ck_assert_uint_eq(t.patches, 1);
+    ck_assert_msg(strstr(t.lock.err.text, "no right to get and patch nodes, which dialect hami needs") != NULL,
+                  "%s", t.lock.err.text);
+}
+
+END_TEST
+
+START_TEST(gives_up_after_some_tries)
+{
+    t.forbidden = 409;
+    take_is(NODE_LOCK_FAILED, "");
+    ck_assert_uint_eq(t.patches, 5);
+}
+
+END_TEST
+
+static bool may_not(struct node_lock *l)
+{
+    (void)l;
+    return false;
+}
+
+/* This replica does not lead any more. */
+START_TEST(asks_before_it_writes)
+{
+    t.lock.may = may_not;
+    node_lock_take(&t.lock, NOW_NS);
+    fake_turn(t.loop);
+    serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+    fake_turn(t.loop);
+    struct http_call *patch = LIST_FIRST(&fake_calls, struct http_call, link);
+    ck_assert_str_eq(patch->method, "PATCH");
+    ck_assert(!patch->may_send(patch));
+    node_lock_cancel(&t.lock);
+    ck_assert_uint_eq(t.ends, 0);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("node_lock");
+    TCase *c = tcase_create("node_lock");
+    tcase_add_checked_fixture(c, set_up, tear_down);
+    tcase_add_loop_test(c, takes_a_lock_that_is_free, 0, COUNT_OF(locks));
+    tcase_add_test(c, an_unknown_outcome_is_read);
+    tcase_add_test(c, a_patch_that_was_not_sent_is_sent_again);
+    tcase_add_test(c, never_replaces_a_lock_that_it_has_not_seen);
+    tcase_add_test(c, the_same_bind_takes_it_again);
+    tcase_add_test(c, a_missing_right_is_told);
+    tcase_add_test(c, gives_up_after_some_tries);
+    tcase_add_test(c, asks_before_it_writes);
+    suite_add_tcase(s, c);
+    return unit_main(s);
+}

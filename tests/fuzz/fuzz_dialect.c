@@ -5,6 +5,7 @@
 #include "codec/kube.h"
 #include "codec/seats.h"
 #include "core/cache.h"
+#include "core/vgpu.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -43,7 +44,10 @@ static void check_cards(const struct pod *p, const struct pod_view *view)
     struct buf texts;
     enum dialect d = p->request->dialect;
     buf_init(&texts, SIZE_MAX);
-    if (dialect_facts(d)->seat.p == NULL) {
+    if (dialect_has_uuids(d)) {
+        vgpu_write_pod(pod_list(p), p->request, view, &texts);
+        pod.said[d].idx = buf_str(&texts);
+    } else if (dialect_facts(d)->seat.p == NULL) {
         for (uint32_t i = 0; i < p->holding->n_shares; i++)
             buf_printf(&texts, "%s%u", i == 0 ? "" : ",", p->holding->shares[i].card);
         pod.said[d].idx = buf_str(&texts);
@@ -57,6 +61,8 @@ static void check_cards(const struct pod *p, const struct pod_view *view)
         pod.seats = said;
     }
     placement_read(&pod, p->request, &there);
+    if (dialect_has_uuids(d))
+        vgpu_locate(pod.said[d].idx, p->node->sizes, there.grants, there.n);
     if (!holding_has(p->holding, &there))
         abort();
     buf_done(&texts);
@@ -99,6 +105,22 @@ static void bind_pod(struct cache *c, const struct node_view *node, const struct
         check_cards(fx.pod, pod);
 }
 
+/* The node goes and comes back: the pod holds what it held before. */
+static void check_return(struct cache *c, const struct cache_event *set)
+{
+    struct effect fx;
+    const struct node *n = cache_node(c, set->node.name);
+    int64_t used = n->used;
+    int64_t unplaced = n->unplaced;
+    struct cache_event gone = {.type = CACHE_NODE_GONE, .node = {.name = set->node.name}};
+    (void)apply(c, &gone, &fx);
+    if (apply(c, set, &fx) != OK)
+        abort();
+    n = cache_node(c, set->node.name);
+    if (n->used != used || n->unplaced != unplaced)
+        abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena;
@@ -116,6 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (pod_view_bound(&pod)) {
             struct cache_event shown = {.type = CACHE_POD_SET, .pod = pod};
             (void)apply(&cache, &shown, &fx);
+            check_return(&cache, &set);
             struct cache_event gone = {.type = CACHE_POD_GONE, .pod = {.uid = pod.uid}};
             (void)apply(&cache, &gone, &fx);
             const struct node *n = cache_node(&cache, node.name);

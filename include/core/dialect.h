@@ -49,6 +49,7 @@ struct dialect_facts {
     /* The rest is only of HAMi's family, whose pods name their cards by UUID. Then `count` is a
      * container's number of cards, and in a node's capacity the number of all parts of cards. */
     struct str table;   /* annotation of a node: its cards */
+    struct str cordon;  /* annotation of a node: the UUIDs of cards that get no new pods */
     struct str percent; /* of a container: of the memory of each card */
     struct str todo;    /* annotation of a pod: those of its devices that are not handed out yet */
     struct str node;    /* annotation of a pod: its node */

@@ -170,6 +170,7 @@ struct card_view {
     uint64_t pci;   /* dra_pci; 0: unknown */
     int32_t numa;   /* -1: unknown */
     bool unhealthy;
+    bool cordoned;
     struct str model;
     struct str uuid;
     struct str profile; /* of a MIG or vGPU slice that counts as a card */
@@ -181,6 +182,7 @@ struct capacity_view {
     struct str count;           /* of capacity: dialect_facts.count, or a hundred times as many */
     struct str mem_allocatable; /* of allocatable */
     struct str count_allocatable;
+    struct str cordon;       /* dialect_facts.cordon: "GPU-a,GPU-b" */
     bool has_cards;          /* this and the rest: dialect_facts.table, as of struct node_view */
     const char *cards_fault; /* a sentence for people, behind the name of the annotation */
     const struct card_view *cards;

@@ -510,9 +510,12 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
     jread_object (r, key) {
         if (str_eq(key, CARDPACK_ANNOTATION_CARDS))
             cards = jread_str(r);
-        else if (kube_names_find(key, 1U << KUBE_ILL | 1U << KUBE_TABLE, &found))
-            *(found.name == KUBE_ILL ? &node->unhealthy[found.dialect] : &tables[found.dialect]) =
-                jread_str(r);
+        else if (kube_names_find(key, 1U << KUBE_ILL, &found))
+            node->unhealthy[found.dialect] = jread_str(r);
+        else if (kube_names_find(key, 1U << KUBE_TABLE, &found))
+            tables[found.dialect] = jread_str(r);
+        else if (kube_names_find(key, 1U << KUBE_CORDON, &found))
+            node->of[found.dialect].cordon = jread_str(r);
         else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
     }

@@ -15,7 +15,8 @@ enum kube_name {
     KUBE_TIME,
     KUBE_ILL,
     KUBE_PERCENT,
-    KUBE_TABLE
+    KUBE_TABLE,
+    KUBE_CORDON
 };
 
 /* Which of the names of a dialect in use a key is. */

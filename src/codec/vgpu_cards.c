@@ -11,6 +11,7 @@
 
 struct vgpu_table {
     struct arena *arena;
+    struct str cordon;
     struct card_view *items;
     size_t n;
     size_t cap;
@@ -47,6 +48,18 @@ static bool vgpu_cards_are_known(const struct vgpu_table *t, struct str uuid)
     return false;
 }
 
+/* Whether a list as "GPU-a,GPU-b" has the UUID. */
+static bool vgpu_cards_name(struct str list, struct str uuid)
+{
+    struct str one;
+    while (list.n > 0) {
+        (void)str_cut(list, ',', &one, &list);
+        if (str_eq(str_trim(one), uuid))
+            return true;
+    }
+    return false;
+}
+
 static void vgpu_cards_add(struct vgpu_table *t, const struct vgpu_row *row)
 {
     struct str model = str_starts(row->type, STR("NVIDIA-")) ? str_skip(row->type, 7) : row->type;
@@ -76,6 +89,7 @@ static void vgpu_cards_add(struct vgpu_table *t, const struct vgpu_row *row)
         .mem = row->mem,
         .numa = row->numa < 0 || row->numa > INT32_MAX ? -1 : (int32_t)row->numa,
         .unhealthy = !usable,
+        .cordoned = vgpu_cards_name(t->cordon, row->uuid),
         .model = model,
         .uuid = row->uuid,
     };
@@ -167,7 +181,7 @@ static void vgpu_cards_read_lines(struct vgpu_table *t, struct str text)
 
 bool vgpu_cards_read(struct str text, struct str name, struct arena *a, struct capacity_view *ret)
 {
-    struct vgpu_table t = {.arena = a, .indexed = true};
+    struct vgpu_table t = {.arena = a, .cordon = ret->cordon, .indexed = true};
     struct str all = str_trim(text);
     ret->has_cards = true;
     if (all.n > LIMIT_CARDS_TEXT)

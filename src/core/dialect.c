@@ -70,6 +70,7 @@ static const struct dialect_facts table[DIALECT_COUNT] = {
                       .time = STR("hami.io/bind-time"),
                       .node = STR("hami.io/vgpu-node"),
                       .table = STR("hami.io/node-nvidia-register"),
+                      .cordon = STR("hami.io/device-cordon"),
                       .lock = STR("hami.io/mutex.lock"),
                       .lock_owner = true,
                       .unit = "MiB",

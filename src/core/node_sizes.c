@@ -51,14 +51,15 @@ static size_t node_sizes_texts_of(const struct node_view *v)
     return n;
 }
 
-/* Returns the fault, and the number of cards. */
+/* Returns the fault, and the number of cards. uuids: only the table says how much memory there
+ * is. */
 static enum node_fault node_sizes_check(const struct node_view *v, int64_t total, int64_t limit,
-                                        int64_t count, uint32_t *ret_cards)
+                                        int64_t count, bool uuids, uint32_t *ret_cards)
 {
     *ret_cards = 0;
     if (total < 0 || count < 0 || limit < 0)
         return NODE_BAD_QUANTITY;
-    if (total == 0)
+    if (total == 0 && !(uuids && v->cards_fault != NULL))
         return NODE_NOT_SHARED;
     if (v->cards_fault != NULL)
         return NODE_BAD_CARDS;
@@ -86,6 +87,7 @@ static void node_sizes_fill_from_table(struct node_sizes *s, const struct node_v
         s->cards[c->index].absent = false;
         s->cards[c->index].total = c->mem;
         s->cards[c->index].unhealthy = c->unhealthy;
+        s->cards[c->index].cordoned = c->cordoned;
         s->infos[c->index] = (struct card_info){.model = str_store(at, c->model),
                                                 .uuid = str_store(at, c->uuid),
                                                 .profile = str_store(at, c->profile),
@@ -118,7 +120,7 @@ static void node_sizes_mark(struct node_sizes *s, const struct node_view *v)
     s->bad_tokens += card_set_read(&given, v->dra_cards);
     s->bad_tokens += v->dra.n > 0 && !all && !str_eq(v->dra, STR("false")) ? 1 : 0;
     for (uint32_t i = 0; i < s->n_cards; i++) {
-        s->cards[i].cordoned = card_set_has(&cordoned, i);
+        s->cards[i].cordoned = s->cards[i].cordoned || card_set_has(&cordoned, i);
         s->cards[i].aside = card_set_has(&aside, i) && !s->cards[i].absent;
         s->cards[i].given = (all || card_set_has(&given, i)) && !s->cards[i].absent;
         s->cards[i].unhealthy = s->cards[i].unhealthy || card_set_has(&ill, i);
@@ -194,7 +196,7 @@ static int64_t node_sizes_read_count(const struct node_view *v, enum dialect d)
 }
 
 /* With UUIDs only the table says how much memory there is; without any parts of cards nothing of
- * it is given out. A table that can't be read has some, so that its fault is told. */
+ * it is given out. */
 static int64_t node_sizes_read_total(const struct node_view *v, enum dialect d)
 {
     const struct capacity_view *of = &v->of[d];
@@ -205,7 +207,7 @@ static int64_t node_sizes_read_total(const struct node_view *v, enum dialect d)
         return 0;
     for (size_t i = 0; i < of->n_cards; i++)
         total += of->cards[i].mem;
-    return of->cards_fault != NULL ? 1 : total;
+    return total;
 }
 
 static int64_t node_sizes_read_limit(const struct node_view *v, enum dialect d, int64_t total)
@@ -226,7 +228,7 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, enum dialec
     int64_t total = spoken ? node_sizes_read_total(v, dialect) : 0;
     int64_t count = node_sizes_read_count(v, dialect);
     int64_t limit = node_sizes_read_limit(v, dialect, total);
-    enum node_fault fault = node_sizes_check(v, total, limit, count, &n_cards);
+    enum node_fault fault = node_sizes_check(v, total, limit, count, dialect_has_uuids(dialect), &n_cards);
     bool table = fault == NODE_OK && v->has_cards;
     size_t texts_n = node_sizes_texts_of(v);
     assert(n_cards <= LIMIT_CARDS && (n_cards > 0) == (fault == NODE_OK));

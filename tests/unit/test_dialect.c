@@ -492,6 +492,29 @@ START_TEST(a_pod_that_ended_unserved_still_waits)
 
 END_TEST
 
+START_TEST(hami_cordons_cards_by_uuid)
+{
+    struct rig r;
+    struct object o;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n",
+                ",\"annotations\":{\"hami.io/device-cordon\":\"GPU-x, GPU-b\","
+                "\"hami.io/node-nvidia-register\":\"GPU-a,9,16,100,A10,0,true:"
+                "GPU-b,9,16,100,A10,0,true:\"}",
+                capacities[DIALECT_HAMI], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert(!node_of(&r, "n")->cards[0].cordoned && node_of(&r, "n")->cards[1].cordoned);
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_HAMI], "n", &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_of(&r, ONE(HAMI("2", "1")), "n", &there), VERDICT_TOO_FEW);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(each_card_has_a_limit_of_pods)
 {
     struct rig r;
@@ -719,6 +742,7 @@ int main(void)
     tcase_add_test(t, uuids_are_found_again);
     tcase_add_test(t, a_reservation_follows_its_card);
     tcase_add_test(t, a_pod_that_ended_unserved_still_waits);
+    tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);
     tcase_add_test(t, policies_learn_nothing_in_another_unit);

@@ -108,7 +108,8 @@
       "card that fits, or the one where the pods that are expected lose least (fgd, bid-price)")   \
     X(DIALECTS, dialects, "dialects", "gpushare", 0, 0, NULL,                                      \
       "the device plugins whose pods and nodes cardpack serves: gpushare (and cardpack-node), "    \
-      "volcano, elastic, tencent; a node has one of them, and a pod goes to nodes of its own")     \
+      "volcano, elastic, tencent, volcano-vgpu, hami; a node has one of them, and a pod goes to "  \
+      "nodes of its own")                                                                          \
     X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
       "gpushare's device plugin may swap the cards of two pods of one size that start at the "     \
       "same time: ignore that (off), or prefer or require nodes where it can't happen")            \

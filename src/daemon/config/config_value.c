@@ -120,7 +120,7 @@ static enum errc config_value_parse_dialects(struct str text, uint64_t *ret, str
     struct str bad;
     if (!dialects_parse(text, &set, &bad))
         return config_value_must_be(
-            reterr, text, "one or more of gpushare, volcano, elastic and tencent, with commas");
+            reterr, text, "one or more of gpushare, volcano, elastic, tencent, volcano-vgpu and hami, with commas");
     *ret = set;
     return OK;
 }

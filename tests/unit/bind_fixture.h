@@ -8,6 +8,7 @@
 
 #include "cache_rig.h"
 #include "fake_net.h"
+#include "kube/kube_api.h"
 #include <stdio.h>
 
 #define TIMEOUT_MS 25000
@@ -34,6 +35,7 @@ static struct bind_fixture {
     struct rig rig;
     struct loop *loop;
     struct backend backend;
+    struct kube_api *api; /* NULL: no locks */
     struct binder *binder;
     struct bind_counts counts;
     struct asked asked[CALLS];
@@ -126,11 +128,16 @@ void events_post(struct events *ev, const struct event_subject *pod, enum event_
 
 /* ---- the fixture ---- */
 
-static inline void bind_fixture_open(void)
+/* locks: the locks of nodes are taken, by calls in fake_calls. */
+static inline void bind_fixture_open_with(bool locks)
 {
     struct err e = ERR_INIT;
+    struct kubeconfig config = {.server = STR("https://api"), .token = STR("s3cret")};
+    struct kube_api_settings api = {.config = &config, .user_agent = STR("test/1")};
     rig_init(&fixture.rig);
     fixture.loop = fake_loop();
+    if (locks)
+        ck_assert_ok(kube_api_new(fixture.loop, &api, &fixture.api, &e), &e);
     fixture.term = 1;
     fixture.backend = (struct backend){.post = on_post,
                                        .get = on_get,
@@ -141,12 +148,18 @@ static inline void bind_fixture_open(void)
     struct bind_settings s = {.loop = fixture.loop,
                               .cache = &fixture.rig.cache,
                               .backend = &fixture.backend,
+                              .api = fixture.api,
                               .timeout_ms = TIMEOUT_MS,
                               .counts = &fixture.counts};
     ck_assert_ok(bind_new(&s, &fixture.binder, &e), &e);
     node_set(&fixture.rig, "n", "32", "2", NULL);
     pod_set(&fixture.rig, .uid = "a");
     pod_set(&fixture.rig, .uid = "b");
+}
+
+static inline void bind_fixture_open(void)
+{
+    bind_fixture_open_with(false);
 }
 
 static inline void pass(uint64_t ms)
@@ -167,6 +180,7 @@ static inline void bind_fixture_close(void)
         buf_done(&fixture.askers[i].answer);
     }
     rig_done(&fixture.rig);
+    fixture.api = kube_api_free(fixture.api);
     fixture.loop = loop_free(fixture.loop);
 }
 

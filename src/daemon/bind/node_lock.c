@@ -131,6 +131,7 @@ static void node_lock_patch(struct node_lock *l)
         return;
     }
     l->call.http.may_send = node_lock_may_send;
+    l->tried = true;
     node_lock_start(l, "PATCH", buf_str(&l->body), buf_str(&path), node_lock_patched);
 }
 
@@ -332,7 +333,6 @@ void node_lock_take(struct node_lock *l, uint64_t now_ns)
         node_lock_write_text(l, now_ns);
     l->now_ns = now_ns;
     l->releases = false;
-    l->tried = true;
     l->tries = 0;
     node_lock_get(l);
 }

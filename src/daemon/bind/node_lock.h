@@ -41,7 +41,7 @@ struct node_lock {
     struct err err; /* why it is not taken */
     char text[NODE_LOCK_BYTES];
     size_t text_n; /* the value that we write; 0: none yet */
-    bool tried;    /* a take has begun since the last release: it may be ours */
+    bool tried;    /* a PATCH may have been sent: the lock may be ours */
 
     /* Private. */
     struct kube_call call;

@@ -15,6 +15,6 @@
 #include "base/arena.h"
 #include "core/view.h"
 
-/* Reads `cordon` of *ret. Sets has_cards, cards and n_cards, or cards_fault, a sentence about the annotation `name`. Views
- * point into the text or the arena. False: no memory. */
+/* Reads `cordon` of *ret. Sets has_cards, cards and n_cards, or cards_fault, a sentence about the
+ * annotation `name`. Views point into the text or the arena. False: no memory. */
 bool vgpu_cards_read(struct str text, struct str name, struct arena *a, struct capacity_view *ret);

@@ -58,7 +58,7 @@ struct dialect_facts {
     bool lock_owner;    /* the lock names the pod */
     bool inits_first;   /* the list has a part for each init container, and each part is closed */
     bool lingers;       /* the plugin serves also a pod that has ended */
-    const char *unit; /* of its memory, for people */
+    const char *unit;   /* of its memory, for people */
     enum dialect_match match;
     bool inits;    /* init containers and sidecars can have cards */
     bool one;      /* one container of a pod can have cards */

@@ -39,8 +39,8 @@ struct card_info {
     struct str model; /* strings: stored in the node_sizes block */
     struct str uuid;
     struct str profile;
-    uint64_t pci; /* dra_pci; 0: unknown */
-    int32_t numa; /* -1: unknown */
+    uint64_t pci;      /* dra_pci; 0: unknown */
+    int32_t numa;      /* -1: unknown */
     uint32_t max_pods; /* 0: no limit of its own */
 };
 

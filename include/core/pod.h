@@ -45,14 +45,14 @@ struct pod {
     struct request *request;     /* shared, in the cache's table `requests`; never changed */
     struct request *edited;      /* the same; reserved: its object's new request; or NULL */
     struct holding *holding;     /* owned; NULL while pending without kept cards */
-    char *list;  /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
-                    holding's grants; NULL: none. See core/vgpu.h */
+    char *list; /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
+                   holding's grants; NULL: none. See core/vgpu.h */
     size_t list_n;
-    struct labels *labels;       /* shared; of the bound object, for PodDisruptionBudgets */
-    int64_t mem;                 /* of the request */
-    struct node *node;           /* NULL while pending */
-    struct group *group;         /* its affinity group while it holds cards; or NULL */
-    struct node *claim;          /* pending: the node where room is kept for it; or NULL */
+    struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
+    int64_t mem;            /* of the request */
+    struct node *node;      /* NULL while pending */
+    struct group *group;    /* its affinity group while it holds cards; or NULL */
+    struct node *claim;     /* pending: the node where room is kept for it; or NULL */
     struct node *nominated; /* until it is bound: the node that a scheduler nominated; or NULL */
     int32_t card;           /* its first card; -1: charged to the node only */
     uint32_t created_s; /* Unix time of creation, or of the first object seen; 0: no object yet */

@@ -16,7 +16,7 @@ enum container_kind {
 struct amounts_view {
     struct str mem;
     struct str cores;
-    struct str count;   /* this and percent: only of dialects with UUIDs */
+    struct str count; /* this and percent: only of dialects with UUIDs */
     struct str percent;
 };
 
@@ -166,9 +166,9 @@ static inline bool pod_view_lingers(const struct pod_view *v, enum dialect d)
 struct card_view {
     uint32_t index;    /* unique in the table; indices may be missing */
     uint32_t max_pods; /* 0: no limit */
-    int64_t mem;    /* in the plugin's unit */
-    uint64_t pci;   /* dra_pci; 0: unknown */
-    int32_t numa;   /* -1: unknown */
+    int64_t mem;       /* in the plugin's unit */
+    uint64_t pci;      /* dra_pci; 0: unknown */
+    int32_t numa;      /* -1: unknown */
     bool unhealthy;
     bool cordoned;
     struct str model;

@@ -343,9 +343,8 @@ static enum errc cache_reserve_on(struct cache *c, struct pod *p, struct node *n
     buf_init(&list, SIZE_MAX);
     if (dialect_has_uuids(r->dialect) && there->n > 0)
         vgpu_write(there->grants, there->n, n->sizes, &list);
-    enum errc code = buf_failed(&list)
-                         ? ERR_NOMEM
-                         : cache_pod_move(c, p, n, r, there, buf_str(&list), false);
+    enum errc code =
+        buf_failed(&list) ? ERR_NOMEM : cache_pod_move(c, p, n, r, there, buf_str(&list), false);
     buf_done(&list);
     return code;
 }

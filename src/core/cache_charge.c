@@ -130,8 +130,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     node_note_exchange(p, view->vacated.n > 0);
     if (was_exchanging != p->exchanging)
         ret->changed = true;
-    bool guarded =
-        node_is_guarded(n) || dialect_facts(r->dialect)->match == DIALECT_MATCH_LOCK;
+    bool guarded = node_is_guarded(n) || dialect_facts(r->dialect)->match == DIALECT_MATCH_LOCK;
     if (guarded && (was_assigned != p->assigned || was_starting != p->starting))
         ret->changed = true;
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);

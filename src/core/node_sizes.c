@@ -228,7 +228,8 @@ static struct node_sizes *node_sizes_make(const struct node_view *v, enum dialec
     int64_t total = spoken ? node_sizes_read_total(v, dialect) : 0;
     int64_t count = node_sizes_read_count(v, dialect);
     int64_t limit = node_sizes_read_limit(v, dialect, total);
-    enum node_fault fault = node_sizes_check(v, total, limit, count, dialect_has_uuids(dialect), &n_cards);
+    enum node_fault fault =
+        node_sizes_check(v, total, limit, count, dialect_has_uuids(dialect), &n_cards);
     bool table = fault == NODE_OK && v->has_cards;
     size_t texts_n = node_sizes_texts_of(v);
     assert(n_cards <= LIMIT_CARDS && (n_cards > 0) == (fault == NODE_OK));

@@ -183,7 +183,8 @@ static void request_find_dialect(struct reader *rd)
         const struct container_view *c = &rd->pod->containers[i];
         for (unsigned d = 0; d < DIALECT_COUNT; d++) {
             const struct dialect_facts *its = dialect_facts((enum dialect)d);
-            if (!amounts_view_any(&c->of[d]) || !dialect_is_used((enum dialect)d) || (found && rd->request->dialect == d))
+            if (!amounts_view_any(&c->of[d]) || !dialect_is_used((enum dialect)d) ||
+                (found && rd->request->dialect == d))
                 continue;
             if (found) {
                 (void)request_fail(rd, c, request_name_of(&c->of[d], its),
@@ -246,7 +247,8 @@ static uint32_t request_read_part(struct reader *rd, const struct container_view
     const struct measure measure = {rd->dialect->percent, 100, "is more than the whole card"};
     int64_t part = request_amount(rd, its->percent, &measure, what, c->name);
     if (its->percent.p != NULL && its->mem.p != NULL)
-        (void)request_fail(rd, c, rd->dialect->percent, "the container has an amount of memory, too");
+        (void)request_fail(rd, c, rd->dialect->percent,
+                           "the container has an amount of memory, too");
     else if (its->percent.p != NULL && part == 0)
         (void)request_fail(rd, c, rd->dialect->percent, "it must be 1 to 100");
     return part == 0 && mem == 0 ? 100 : (uint32_t)part;

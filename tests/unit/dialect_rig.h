@@ -94,15 +94,16 @@ static const char *const capacities[DIALECT_COUNT] = {
 #define VGPU_TABLE(text) ",\"annotations\":{\"volcano.sh/node-vgpu-register\":\"" text "\"}"
 #define HAMI_TABLE(text) ",\"annotations\":{\"hami.io/node-nvidia-register\":\"" text "\"}"
 #define VGPU_CARD(id)    id ",10,16,NVIDIA-A10,true,hami-core:"
-#define HAMI_CARD(id, index)                                                                       \
-    "{\\\"id\\\":\\\"" id "\\\",\\\"count\\\":10,\\\"devmem\\\":16,\\\"devcore\\\":100,\\\"index\\\":" index    \
+#define HAMI_CARD(id, index)                                                           \
+    "{\\\"id\\\":\\\"" id                                                              \
+    "\\\",\\\"count\\\":10,\\\"devmem\\\":16,\\\"devcore\\\":100,\\\"index\\\":" index \
     ",\\\"type\\\":\\\"NVIDIA-A10\\\",\\\"health\\\":true}"
 
 static const char *const tables[DIALECT_COUNT] = {
-    [DIALECT_VGPU] = VGPU_TABLE(VGPU_CARD("GPU-a") VGPU_CARD("GPU-b") VGPU_CARD("GPU-c")
-                                    VGPU_CARD("GPU-d")),
-    [DIALECT_HAMI] = HAMI_TABLE("[" HAMI_CARD("GPU-c", "2") "," HAMI_CARD("GPU-a", "0") "," HAMI_CARD(
-        "GPU-d", "3") "," HAMI_CARD("GPU-b", "1") "]"),
+    [DIALECT_VGPU] =
+        VGPU_TABLE(VGPU_CARD("GPU-a") VGPU_CARD("GPU-b") VGPU_CARD("GPU-c") VGPU_CARD("GPU-d")),
+    [DIALECT_HAMI] = HAMI_TABLE("[" HAMI_CARD("GPU-c", "2") "," HAMI_CARD(
+        "GPU-a", "0") "," HAMI_CARD("GPU-d", "3") "," HAMI_CARD("GPU-b", "1") "]"),
 };
 
 static inline void set_node(struct rig *r, const char *name, enum dialect d)

@@ -153,9 +153,8 @@ static unsigned read_as_plugin(struct str list, uint32_t at, struct share ret[st
             const char *found = memchr(order, f[0].p[4], 4);
             ck_assert_ptr_nonnull(found);
             ck_assert_uint_lt(n, 4);
-            ret[n++] = (struct share){.mem = (int64_t)mem,
-                                      .card = (uint32_t)(found - order),
-                                      .cores = (uint32_t)cores};
+            ret[n++] = (struct share){
+                .mem = (int64_t)mem, .card = (uint32_t)(found - order), .cores = (uint32_t)cores};
         }
     }
     return n;
@@ -269,8 +268,8 @@ static void serve_devices(struct history *h, const char *uid, const char *contai
     ck_assert_int_eq(fit_of(&h->rig, plain[h->dialect], "n", &there) == VERDICT_FITS, 0);
     const char *waits = memmem(annotations, strlen(annotations), "allocating", 10);
     ck_assert_ptr_nonnull(waits);
-    (void)snprintf(served, sizeof(served), "%.*ssuccess%s", (int)(waits - annotations),
-                   annotations, waits + 10);
+    (void)snprintf(served, sizeof(served), "%.*ssuccess%s", (int)(waits - annotations), annotations,
+                   waits + 10);
     show(&h->rig, uid, containers, served);
     check_cards(&h->rig, used);
 }

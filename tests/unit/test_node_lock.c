@@ -295,7 +295,8 @@ START_TEST(a_missing_right_is_told)
     t.forbidden = 403;
     take_is(NODE_LOCK_FAILED, "");
     ck_assert_uint_eq(t.patches, 1);
-    ck_assert_msg(strstr(t.lock.err.text, "no right to get and patch nodes, which dialect hami needs") != NULL,
+    ck_assert_msg(strstr(t.lock.err.text,
+                         "no right to get and patch nodes, which dialect hami needs") != NULL,
                   "%s", t.lock.err.text);
 }
 

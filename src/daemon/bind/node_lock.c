@@ -60,8 +60,7 @@ static void node_lock_start(struct node_lock *l, const char *method, struct str 
                             struct str path, void (*on_done)(struct http_call *http))
 {
     l->call.http.body = body;
-    l->call.http.content_type =
-        body.p == NULL ? STR_NULL : STR("application/merge-patch+json");
+    l->call.http.content_type = body.p == NULL ? STR_NULL : STR("application/merge-patch+json");
     l->call.http.timeout_ms = CALL_TIMEOUT_MS;
     l->call.http.on_done = on_done;
     kube_call_start(l->api, &l->call, method, path);
@@ -161,11 +160,12 @@ enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value
 static void node_lock_say_held(struct node_lock *l, struct str value)
 {
     l->err = (struct err)ERR_INIT;
-    (void)err_set(&l->err, ERR_CONFLICT,
-                  "node %.*s is locked: its annotation %.*s is \"%.*s\", until the device plugin has "
-                  "served that pod",
-                  STR_ARG(l->node), STR_ARG(dialect_facts(l->dialect)->lock),
-                  (int)MIN_OF(value.n, (size_t)NODE_LOCK_BYTES), value.p);
+    (void)err_set(
+        &l->err, ERR_CONFLICT,
+        "node %.*s is locked: its annotation %.*s is \"%.*s\", until the device plugin has "
+        "served that pod",
+        STR_ARG(l->node), STR_ARG(dialect_facts(l->dialect)->lock),
+        (int)MIN_OF(value.n, (size_t)NODE_LOCK_BYTES), value.p);
     node_lock_end(l, NODE_LOCK_HELD);
 }
 
@@ -251,10 +251,11 @@ static void node_lock_decide(struct node_lock *l, struct str value)
         return;
     case NODE_LOCK_OF_POD:
         l->err = (struct err)ERR_INIT;
-        (void)err_set(&l->err, ERR_CONFLICT,
-                      "node %.*s is locked for pod %.*s/%.*s, which its device plugin has not served "
-                      "yet",
-                      STR_ARG(l->node), STR_ARG(owner.namespace), STR_ARG(owner.name));
+        (void)err_set(
+            &l->err, ERR_CONFLICT,
+            "node %.*s is locked for pod %.*s/%.*s, which its device plugin has not served "
+            "yet",
+            STR_ARG(l->node), STR_ARG(owner.namespace), STR_ARG(owner.name));
         node_lock_ask(l, &owner);
         return;
     case NODE_LOCK_OF_ANY:

@@ -119,8 +119,9 @@ static enum errc config_value_parse_dialects(struct str text, uint64_t *ret, str
     unsigned set = 0;
     struct str bad;
     if (!dialects_parse(text, &set, &bad))
-        return config_value_must_be(
-            reterr, text, "one or more of gpushare, volcano, elastic, tencent, volcano-vgpu and hami, with commas");
+        return config_value_must_be(reterr, text,
+                                    "one or more of gpushare, volcano, elastic, tencent, "
+                                    "volcano-vgpu and hami, with commas");
     *ret = set;
     return OK;
 }

@@ -144,6 +144,9 @@ static inline enum verdict fit_of(const struct rig *r, const char *containers, c
 #define VGPU(n, m) "\"volcano.sh/vgpu-number\":\"" n "\",\"volcano.sh/vgpu-memory\":\"" m "\""
 #define HAMI(n, m) "\"nvidia.com/gpu\":\"" n "\",\"nvidia.com/gpumem\":\"" m "\""
 
+/* The annotation with a pod's cards. */
+#define LIST(text) "\"volcano.sh/vgpu-ids-new\":\"" text "\""
+
 static const char *const plain[DIALECT_COUNT] = {
     [DIALECT_GPUSHARE] = ONE("\"aliyun.com/gpu-mem\":\"8\""),
     [DIALECT_VOLCANO] = ONE(VOLCANO("8")),

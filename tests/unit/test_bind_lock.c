@@ -56,7 +56,8 @@ static bool serve_one(struct http_call *c)
     ck_assert_int_eq(json_unpack(patch, "{s:{s:s, s:{s:o}}}", "metadata", "resourceVersion",
                                  &version, "annotations", "hamivgpu", &value),
                      0);
-    ck_assert_uint_eq((unsigned)strtoul(version, NULL, 10), server.version);
+    uint64_t seen = 0;
+    ck_assert(str_to_u64(str_of(version), UINT32_MAX, &seen) && seen == server.version);
     (void)snprintf(server.lock, sizeof(server.lock), "%s",
                    json_is_null(value) ? "" : json_string_value(value));
     server.version++;

@@ -17,8 +17,6 @@
 #include "daemon/bind/bind_op.h"
 #include "daemon/metrics/metrics.h"
 
-#include <stdio.h>
-
 /* Limit for one call to the API server; the whole bind has the binder's timeout_ms. */
 #define CALL_TIMEOUT_MS 10000
 
@@ -54,7 +52,6 @@ static void bind_deadline(struct timer *t);
 static void bind_end(struct bind_op *op, struct str error);
 static void bind_abandon(struct bind_op *op);
 static void bind_locked(struct node_lock *l);
-static bool bind_may_lock(struct node_lock *l);
 
 /* ---- requests ---- */
 
@@ -88,10 +85,7 @@ static void bind_join(struct bind_op *op, struct http_request *r, const struct b
     struct err e = ERR_INIT;
     if (!str_eq(op->node, args->node) || !str_eq(op->name, args->name) ||
         !str_eq(op->namespace, args->namespace))
-        (void)err_set(&e, ERR_CONFLICT,
-                      "pod %.*s/%.*s is being bound to node \"%.*s\", and the "
-                      "outcome is not certain yet",
-                      STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node));
+        (void)bind_op_say_busy(op, &e);
     else if (bind_wait(op, r) != OK)
         (void)err_set(&e, ERR_NOMEM, "cardpack is out of memory");
     if (e.code == OK)
@@ -103,35 +97,12 @@ static void bind_join(struct bind_op *op, struct http_request *r, const struct b
     bind_op_respond(r, str_of(e.text));
 }
 
-/* Whether the cache's pod of this UID is the requested one and may be, or is, bound to the node. */
-static enum errc bind_check_known(const struct pod *p, const struct bind_args *args,
-                                  struct err *reterr)
-{
-    if (!str_eq(p->name, args->name) || !str_eq(p->namespace, args->namespace))
-        return err_set(reterr, ERR_CONFLICT,
-                       "PodUID %.*s is that of pod %.*s/%.*s, not of %.*s/%.*s", STR_ARG(p->uid),
-                       STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(args->namespace),
-                       STR_ARG(args->name));
-    if (pod_holds(p) && !str_eq(p->node->name, args->node))
-        return err_set(
-            reterr, ERR_CONFLICT, "pod %.*s/%.*s is bound to node \"%.*s\", not to \"%.*s\"",
-            STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->node->name), STR_ARG(args->node));
-    return OK;
-}
-
 /* `done` gets the answer. */
 static void bind_get(struct bind_op *op, void (*done)(struct backend_call *c))
 {
     struct backend *backend = op->binder->backend;
     op->call.done = done;
     backend->get(backend, &op->call, op->namespace, op->name);
-}
-
-/* Whether the annotations depend on the pod's containers, which the cache does not keep:
- * elastic-gpu's have their names, those of HAMi's family have a part for each. */
-static bool bind_needs_pod(const struct request *r)
-{
-    return r->dialect == DIALECT_ELASTIC || dialect_has_uuids(r->dialect);
 }
 
 /* known: the pod in the cache; NULL: the watch has not shown it yet. */
@@ -149,7 +120,6 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
     op->deadline.fire = bind_deadline;
     op->call.timeout_ms = CALL_TIMEOUT_MS;
     op->lock.api = b->api;
-    op->lock.may = bind_may_lock;
     op->lock.done = bind_locked;
     list_push_back(&b->ops, &op->link);
     b->n_ops++;
@@ -159,7 +129,7 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
         return;
     }
     op->met = known != NULL;
-    if (known != NULL && !bind_needs_pod(known->request) && request_wants(known->request)) {
+    if (known != NULL && !bind_op_needs_pod(known->request) && request_wants(known->request)) {
         op->said_allocation = known->said_allocation;
         op->said_cores = known->said_cores;
         bind_reserve(op, known->request);
@@ -191,7 +161,7 @@ void bind_handle(struct binder *b, struct http_request *r)
         }
     }
     const struct pod *known = cache_pod(b->cache, args.uid);
-    if (known != NULL && bind_check_known(known, &args, &e) != OK) {
+    if (known != NULL && bind_op_check_known(known, &args, &e) != OK) {
         bind_tell(b, &(struct event_subject){known->namespace, known->name, known->uid},
                   str_of(e.text));
         r->outcome = OUTCOME_REFUSED;
@@ -298,10 +268,7 @@ static void bind_give_turn(struct binder *b, struct str node)
 
 static void bind_succeed(struct bind_op *op)
 {
-    log_info("bound", kv_str("namespace", op->namespace), kv_str("pod", op->name),
-             kv_str("node", op->node), kv_str("card", op->binding.idx),
-             kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
-             kv_uint("took_ms", loop_now_ms(op->binder->loop) - op->start_ms));
+    bind_op_log_bound(op, loop_now_ms(op->binder->loop));
     if (op->binder->placed_events)
         bind_op_tell_place(op, op->binder->events, cache_pod(op->binder->cache, op->uid));
     bind_end(op, STR(""));
@@ -317,18 +284,9 @@ static bool bind_observed(struct bind_op *op)
         bind_succeed(op);
         return true;
     }
-    (void)err_set(&op->why, ERR_CONFLICT,
-                  "pod %.*s/%.*s was bound to another node while it was being bound",
-                  STR_ARG(op->namespace), STR_ARG(op->name));
+    bind_op_say_elsewhere(op);
     bind_end(op, str_of(op->why.text));
     return true;
-}
-
-/* Whether the device plugin looks for a lock. A pod without a card has no dialect's annotations. */
-static bool bind_needs_lock(const struct bind_op *op)
-{
-    return op->reserved && op->binder->api != NULL &&
-           dialect_facts(op->binding.dialect)->lock.p != NULL;
 }
 
 /* locked: the node's lock has just been taken for this Binding. */
@@ -354,7 +312,7 @@ static void bind_post(struct bind_op *op, bool locked)
             bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED, .post = POST_ASSIGNED});
         return;
     }
-    if (may_send && !locked && bind_needs_lock(op)) {
+    if (may_send && !locked && bind_op_needs_lock(op)) {
         op->locking = true;
         op->lock.dialect = op->binding.dialect;
         node_lock_take(&op->lock, loop_wall_ns(b->loop));
@@ -368,16 +326,7 @@ static void bind_post(struct bind_op *op, bool locked)
     b->backend->post(b->backend, &op->call, &op->binding);
 }
 
-/* In another term the lock is another replica's matter. */
-static bool bind_may_lock(struct node_lock *l)
-{
-    const struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
-    struct backend *backend = op->binder->backend;
-    return l->releases || backend->term(backend) == op->call.term;
-}
-
-/* Without the lock the Binding waits, as if it could not be sent; without the right to take it,
- * it is not sent at all. */
+/* Without the lock the Binding waits as if unsendable; without the right it is not sent at all. */
 static void bind_locked(struct node_lock *l)
 {
     struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
@@ -387,8 +336,8 @@ static void bind_locked(struct node_lock *l)
         bind_post(op, true);
         return;
     }
-    op->why = l->err;
     bool denied = l->err.code == ERR_DENIED;
+    op->why = l->err;
     bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED,
                                          .post = denied ? POST_REFUSED : POST_NOT_SENT,
                                          .unsent = denied});
@@ -398,17 +347,8 @@ static void bind_locked(struct node_lock *l)
 static void bind_answer_in_doubt(struct bind_op *op)
 {
     assert(op->started && op->waiters != NULL);
-    char text[512];
-    int n = snprintf(text, sizeof(text),
-                     "whether pod %.*s/%.*s is bound to node %.*s is not known yet, its card stays "
-                     "reserved: %s",
-                     STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node), op->why.text);
     op->binder->counts->doubts++;
-    op->outcome = OUTCOME_IN_DOUBT;
-    log_warn("bind is in doubt", kv_str("namespace", op->namespace), kv_str("pod", op->name),
-             kv_str("node", op->node), kv_cstr("error", op->why.text));
-    bind_op_answer(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
-    op->outcome = OUTCOME_UNSAID;
+    bind_op_answer_in_doubt(op);
     bind_give_turn(op->binder, op->node);
 }
 
@@ -422,15 +362,7 @@ static void bind_canceled(struct bind_op *op)
         bind_succeed(op);
         return;
     }
-    if (seen == SEEN_ELSEWHERE)
-        (void)err_set(&op->why, ERR_CONFLICT, "the pod is bound to node \"%.*s\"",
-                      STR_ARG(op->call.pod.node));
-    else if (seen == SEEN_GONE)
-        (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
-    else if (op->why.code == OK)
-        (void)err_set(&op->why, ERR_TIMEOUT, "the binds to this node before it took too long");
-    (void)err_wrap(&op->why, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
-                   STR_ARG(op->name), STR_ARG(op->node));
+    bind_op_say_canceled(op, seen);
     bind_end(op, str_of(op->why.text));
 }
 
@@ -531,13 +463,8 @@ static void bind_deadline(struct timer *t)
         (void)err_set(&op->why, ERR_TIMEOUT, "the API server has not answered in time");
     op->binder->backend->cancel(&op->call);
     timer_cancel(&op->wake);
-    if (op->locking) {
-        /* No Binding is under way: no doubt about one must begin. */
-        struct bind_input unsent = {.type = BIND_IN_POSTED, .post = POST_NOT_SENT};
-        node_lock_cancel(&op->lock);
-        op->locking = false;
-        (void)bind_step(&op->machine, &unsent, loop_now_ms(op->binder->loop));
-    }
+    if (op->locking)
+        bind_op_stop_locking(op, loop_now_ms(op->binder->loop));
     if (!op->started) {
         bind_end(op, str_of(op->why.text));
         return;
@@ -563,14 +490,6 @@ static void bind_abandon(struct bind_op *op)
     bind_op_answer(op, STR("cardpack is shutting down"));
     bind_unlink(op);
     bind_op_free(op);
-}
-
-/* A pod that is not bound here leaves no lock behind. The plugin removes that of a bound pod, but
- * it may have served the pod before the last Binding took the lock again. */
-static bool bind_must_unlock(const struct bind_op *op, bool failed)
-{
-    const struct pod *p = cache_pod(op->binder->cache, op->uid);
-    return op->lock.tried && (failed || (p != NULL && p->assigned));
 }
 
 static void bind_unlocked(struct node_lock *l)
@@ -601,7 +520,7 @@ static void bind_end(struct bind_op *op, struct str error)
     bind_op_answer(op, error);
     assert(op->waiters == NULL);
     bind_unlink(op);
-    if (bind_must_unlock(op, error.n > 0)) {
+    if (bind_op_must_unlock(op, b->cache, error.n > 0)) {
         list_push_back(&b->unlocking, &op->link);
         op->lock.done = bind_unlocked;
         node_lock_release(&op->lock);
@@ -671,14 +590,8 @@ size_t bind_active(const struct binder *b)
 void bind_look(const struct binder *b, struct bind_load *ret)
 {
     *ret = (struct bind_load){.ops = b->n_ops, .oldest_ms = loop_now_ms(b->loop)};
-    LIST_FOR_EACH (const struct bind_op, op, &b->ops, link) {
-        ret->waiting += op->started && op->machine.phase == BIND_QUEUED ? 1 : 0;
-        ret->in_doubt += op->started && op->machine.in_doubt ? 1 : 0;
-        if (!op->reserved)
-            continue;
-        ret->reserved++;
-        ret->oldest_ms = MIN_OF(ret->oldest_ms, op->start_ms);
-    }
+    LIST_FOR_EACH (const struct bind_op, op, &b->ops, link)
+        bind_op_count(op, ret);
 }
 
 const struct list *bind_ops(const struct binder *b)

@@ -4,14 +4,26 @@
  */
 #include "daemon/bind/bind_op.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "codec/allocation.h"
 #include "codec/limit.h"
 #include "codec/seats.h"
 #include "core/fit.h"
 #include "core/vgpu.h"
+#include "daemon/bind/bind.h"
 #include "daemon/metrics/metrics.h"
 #include "report/reason.h"
+
+#include <stdio.h>
+
+/* In another term the lock is another replica's matter. */
+static bool bind_op_may_lock(struct node_lock *l)
+{
+    const struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
+    struct backend *backend = op->call.backend;
+    return l->releases || backend->term(backend) == op->call.term;
+}
 
 struct bind_op *bind_op_new(const struct bind_args *args, struct backend *backend)
 {
@@ -35,6 +47,7 @@ struct bind_op *bind_op_new(const struct bind_args *args, struct backend *backen
     op->lock.node = op->node;
     op->lock.namespace = op->namespace;
     op->lock.name = op->name;
+    op->lock.may = bind_op_may_lock;
     return op;
 }
 
@@ -95,7 +108,48 @@ void bind_op_answer(struct bind_op *op, struct str error)
     }
 }
 
+void bind_op_answer_in_doubt(struct bind_op *op)
+{
+    char text[512];
+    int n = snprintf(text, sizeof(text),
+                     "whether pod %.*s/%.*s is bound to node %.*s is not known yet, its card stays "
+                     "reserved: %s",
+                     STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node), op->why.text);
+    op->outcome = OUTCOME_IN_DOUBT;
+    log_warn("bind is in doubt", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+             kv_str("node", op->node), kv_cstr("error", op->why.text));
+    bind_op_answer(op, (struct str){text, MIN_OF((size_t)MAX_OF(n, 0), sizeof(text) - 1)});
+    op->outcome = OUTCOME_UNSAID;
+}
+
+void bind_op_log_bound(const struct bind_op *op, uint64_t now_ms)
+{
+    log_info("bound", kv_str("namespace", op->namespace), kv_str("pod", op->name),
+             kv_str("node", op->node), kv_str("card", op->binding.idx),
+             kv_int("mem", op->binding.mem), kv_uint("writes", op->writes),
+             kv_uint("took_ms", now_ms - op->start_ms));
+}
+
 /* ---- the pod and its card ---- */
+
+enum errc bind_op_check_known(const struct pod *p, const struct bind_args *args, struct err *reterr)
+{
+    if (!str_eq(p->name, args->name) || !str_eq(p->namespace, args->namespace))
+        return err_set(reterr, ERR_CONFLICT,
+                       "PodUID %.*s is that of pod %.*s/%.*s, not of %.*s/%.*s", STR_ARG(p->uid),
+                       STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(args->namespace),
+                       STR_ARG(args->name));
+    if (pod_holds(p) && !str_eq(p->node->name, args->node))
+        return err_set(
+            reterr, ERR_CONFLICT, "pod %.*s/%.*s is bound to node \"%.*s\", not to \"%.*s\"",
+            STR_ARG(p->namespace), STR_ARG(p->name), STR_ARG(p->node->name), STR_ARG(args->node));
+    return OK;
+}
+
+bool bind_op_needs_pod(const struct request *r)
+{
+    return r->dialect == DIALECT_ELASTIC || dialect_has_uuids(r->dialect);
+}
 
 enum errc bind_op_check(const struct bind_op *op, struct request *ret, struct err *reterr)
 {
@@ -308,4 +362,64 @@ bool bind_op_release(struct bind_op *op, struct cache *cache, uint64_t now_ns)
     enum errc code = cache_apply(cache, &e, 0, &effect);
     assert(code == OK);
     return true;
+}
+
+enum errc bind_op_say_busy(const struct bind_op *op, struct err *reterr)
+{
+    return err_set(reterr, ERR_CONFLICT,
+                   "pod %.*s/%.*s is being bound to node \"%.*s\", and the "
+                   "outcome is not certain yet",
+                   STR_ARG(op->namespace), STR_ARG(op->name), STR_ARG(op->node));
+}
+
+void bind_op_count(const struct bind_op *op, struct bind_load *ret)
+{
+    ret->waiting += op->started && op->machine.phase == BIND_QUEUED ? 1 : 0;
+    ret->in_doubt += op->started && op->machine.in_doubt ? 1 : 0;
+    if (!op->reserved)
+        return;
+    ret->reserved++;
+    ret->oldest_ms = MIN_OF(ret->oldest_ms, op->start_ms);
+}
+
+void bind_op_say_elsewhere(struct bind_op *op)
+{
+    (void)err_set(&op->why, ERR_CONFLICT,
+                  "pod %.*s/%.*s was bound to another node while it was being bound",
+                  STR_ARG(op->namespace), STR_ARG(op->name));
+}
+
+void bind_op_say_canceled(struct bind_op *op, enum bind_seen seen)
+{
+    if (seen == SEEN_ELSEWHERE)
+        (void)err_set(&op->why, ERR_CONFLICT, "the pod is bound to node \"%.*s\"",
+                      STR_ARG(op->call.pod.node));
+    else if (seen == SEEN_GONE)
+        (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
+    else if (op->why.code == OK)
+        (void)err_set(&op->why, ERR_TIMEOUT, "the binds to this node before it took too long");
+    (void)err_wrap(&op->why, "can't bind pod %.*s/%.*s to node %.*s", STR_ARG(op->namespace),
+                   STR_ARG(op->name), STR_ARG(op->node));
+}
+
+/* ---- the lock of the node ---- */
+
+bool bind_op_needs_lock(const struct bind_op *op)
+{
+    return op->reserved && op->lock.api != NULL &&
+           dialect_facts(op->binding.dialect)->lock.p != NULL;
+}
+
+void bind_op_stop_locking(struct bind_op *op, uint64_t now_ms)
+{
+    struct bind_input unsent = {.type = BIND_IN_POSTED, .post = POST_NOT_SENT};
+    node_lock_cancel(&op->lock);
+    op->locking = false;
+    (void)bind_step(&op->machine, &unsent, now_ms);
+}
+
+bool bind_op_must_unlock(const struct bind_op *op, const struct cache *cache, bool failed)
+{
+    const struct pod *p = cache_pod(cache, op->uid);
+    return op->lock.tried && (failed || (p != NULL && p->assigned));
 }

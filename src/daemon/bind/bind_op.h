@@ -16,6 +16,8 @@
 #include "io/http_server.h"
 #include "kube/events.h"
 
+struct bind_load;
+
 struct bind_waiter {
     struct http_request *request;
     struct bind_waiter *next; /* singly linked: the waiters are answered all at once */
@@ -109,3 +111,38 @@ bool bind_op_confirm(struct bind_op *op, struct cache *cache, bool read_back) _m
  * what the watch showed of the pod, and contradicts it.
  */
 bool bind_op_release(struct bind_op *op, struct cache *cache, uint64_t now_ns) _must_use_;
+
+/* Whether the cache's pod of this UID is the requested one and may be, or is, bound to the node. */
+enum errc bind_op_check_known(const struct pod *p, const struct bind_args *args, struct err *reterr)
+    _must_use_;
+
+/* Whether the annotations depend on the pod's containers, which the cache does not keep:
+ * elastic-gpu's have their names, those of HAMi's family have a part for each. */
+bool bind_op_needs_pod(const struct request *r);
+
+/* Answers the waiting requests that the outcome is not known yet. */
+void bind_op_answer_in_doubt(struct bind_op *op);
+
+void bind_op_log_bound(const struct bind_op *op, uint64_t now_ms);
+
+/* The error of a request for another node. */
+enum errc bind_op_say_busy(const struct bind_op *op, struct err *reterr);
+
+/* Adds the op to a load. */
+void bind_op_count(const struct bind_op *op, struct bind_load *ret);
+
+/* Sets op->why where the watch shows the pod on another node. */
+void bind_op_say_elsewhere(struct bind_op *op);
+
+/* Completes op->why for a bind that did not bind the pod. */
+void bind_op_say_canceled(struct bind_op *op, enum bind_seen seen);
+
+/* Whether the device plugin looks for a lock. A pod without a card has no dialect's annotations. */
+bool bind_op_needs_lock(const struct bind_op *op);
+
+/* Cancels the take of the lock. No Binding is under way, so no doubt about one begins. */
+void bind_op_stop_locking(struct bind_op *op, uint64_t now_ms);
+
+/* A pod that is not bound here leaves no lock behind. The plugin removes that of a bound pod, but
+ * it may have served the pod before the last Binding took the lock again. */
+bool bind_op_must_unlock(const struct bind_op *op, const struct cache *cache, bool failed);

@@ -1,0 +1,234 @@
+/* HAMi's family of dialects, whose pods name their cards by UUID: the cards are found again when
+ * the node's table changes, and one pod at a time waits for the plugin. */
+#include "dialect_rig.h"
+
+static const struct {
+    const char *metadata;
+    const char *capacity;
+    const char *allocatable;
+    enum dialect dialect;
+    enum node_fault fault;
+    uint32_t cards;
+    int64_t total; /* of card 0 */
+    bool ill;      /* card 1 */
+} nodes[] = {
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true,hami-core:GPU-b,5,8000,NVIDIA-A10,true,mig:"),
+     "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_OK, 2, 16000, true},
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true:"), "\"volcano.sh/vgpu-number\":\"10\"", "",
+     DIALECT_VGPU, NODE_OK, 1, 16000, false},
+    {VGPU_TABLE("GPU-a,10,16000,100,NVIDIA-A10,0,true:GPU-b,10,8,100,NVIDIA-A10,0,false:"),
+     "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_OK, 2, 16000, true},
+    {VGPU_TABLE("GPU-a,10,160"), "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU,
+     NODE_BAD_CARDS, 0, 0, false},
+    {VGPU_TABLE("GPU-a,1,9,T4,true,m:GPU-a,1,9,T4,true,m:"), "\"volcano.sh/vgpu-number\":\"10\"",
+     "", DIALECT_VGPU, NODE_BAD_CARDS, 0, 0, false},
+    {VGPU_TABLE(""), "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_BAD_CARDS, 0, 0,
+     false},
+    {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true,hami-core:"), "\"volcano.sh/vgpu-number\":\"0\"",
+     "", DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
+    {HAMI_TABLE("[" HAMI_CARD("GPU-b", "1") "," HAMI_CARD("GPU-a", "0") "]"),
+     "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_OK, 2, 16, false},
+    {HAMI_TABLE("[{\\\"id\\\":\\\"GPU-a\\\",\\\"count\\\":1,\\\"devmem\\\":7,\\\"health\\\":true},"
+                "{\\\"id\\\":\\\"GPU-b\\\",\\\"count\\\":1,\\\"devmem\\\":7}]"),
+     "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_OK, 2, 7, true},
+    {HAMI_TABLE("[{}]"), "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_BAD_CARDS, 0, 0,
+     false},
+    {HAMI_TABLE("[1"), "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_BAD_CARDS, 0, 0, false},
+    {"", "\"nvidia.com/gpu\":\"20\"", "", DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
+};
+
+START_TEST(reads_what_a_node_has)
+{
+    struct object o;
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n", nodes[_i].metadata, nodes[_i].capacity, nodes[_i].allocatable);
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    const struct node *n = node_of(&r, "n");
+    ck_assert_int_eq(n->fault, nodes[_i].fault);
+    ck_assert_int_eq(n->sizes->dialect, nodes[_i].dialect);
+    ck_assert_uint_eq(n->n_cards, nodes[_i].cards);
+    ck_assert(n->n_cards == 0 || n->cards[0].total == nodes[_i].total);
+    ck_assert(n->n_cards < 2 || n->cards[1].unhealthy == nodes[_i].ill);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+static void set_table(struct rig *r, const char *table)
+{
+    struct object o;
+    object_node(&o, "n", table, capacities[DIALECT_VGPU], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(&o);
+}
+
+/* The cards of the table change their places, and one is gone for a while. */
+START_TEST(uuids_are_found_again)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_pod(&r, "a", ONE(VGPU("2", "3")), LIST("GPU-a,NVIDIA,3,20:GPU-c,NVIDIA,3,20:"));
+    set_pod(&r, "b", ONE(VGPU("1", "5")), LIST("GPU-c,NVIDIA,5,0:"));
+    set_node(&r, "n", DIALECT_VGPU);
+    ck_assert_int_eq(card_used(&r, "n", 0), 3);
+    ck_assert_int_eq(card_used(&r, "n", 2), 8);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-c") VGPU_CARD("GPU-b")));
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    ck_assert_int_eq(card_used(&r, "n", 1), 0);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 3);
+    ck_assert_int_eq(pod_of(&r, "a")->card, 0);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b")));
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 11);
+    set_pod(&r, "a", ONE(VGPU("2", "3")), LIST("GPU-a,NVIDIA,3,20:GPU-c,NVIDIA,3,20:"));
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b") VGPU_CARD("GPU-c") VGPU_CARD("GPU-a")));
+    ck_assert_int_eq(card_used(&r, "n", 0), 0);
+    ck_assert_int_eq(card_used(&r, "n", 1), 8);
+    ck_assert_int_eq(card_used(&r, "n", 2), 3);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[2].cores, 20);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 0);
+    pod_gone(&r, "a");
+    pod_gone(&r, "b");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A reservation names its cards by UUID, too: it moves with them, and fails if one is gone. */
+START_TEST(a_reservation_follows_its_card)
+{
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    object_pod(&o, "p", plain[DIALECT_VGPU], "", "");
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("p"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = STR("n"),
+                                        .request = &o.request}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b") VGPU_CARD("GPU-a")));
+    ck_assert_int_eq(card_used(&r, "n", 1), 8);
+    ck_assert_int_eq(renew(&r, "p"), OK);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b")));
+    ck_assert_int_eq(renew(&r, "p"), ERR_UNAVAILABLE);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Volcano's plugin may give a pod's cards to the next one that asks, even if the pod has ended
+ * without having been served. */
+START_TEST(a_pod_that_ended_unserved_still_waits)
+{
+    static const char *const phases[] = {"allocating", "success", "failed"};
+    struct rig r;
+    struct object o;
+    struct placement there;
+    char annotations[256];
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    for (unsigned i = 0; i < COUNT_OF(phases); i++) {
+        (void)snprintf(annotations, sizeof(annotations),
+                       LIST("GPU-a,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"%s\"", phases[i]);
+        object_pod(&o, "a", plain[DIALECT_VGPU], annotations, "n");
+        o.pod.phase = STR("Failed");
+        struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+        ck_assert_int_eq(rig_apply(&r, &e), OK);
+        ck_assert_int_eq(fit_of(&r, plain[DIALECT_VGPU], "n", &there),
+                         i == 0 ? VERDICT_SWAP : VERDICT_FITS);
+        object_end(&o);
+    }
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(hami_cordons_cards_by_uuid)
+{
+    struct rig r;
+    struct object o;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n",
+                ",\"annotations\":{\"hami.io/device-cordon\":\"GPU-x, GPU-b\","
+                "\"hami.io/node-nvidia-register\":\"GPU-a,9,16,100,A10,0,true:"
+                "GPU-b,9,16,100,A10,0,true:\"}",
+                capacities[DIALECT_HAMI], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert(!node_of(&r, "n")->cards[0].cordoned && node_of(&r, "n")->cards[1].cordoned);
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_HAMI], "n", &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_of(&r, ONE(HAMI("2", "1")), "n", &there), VERDICT_TOO_FEW);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(each_card_has_a_limit_of_pods)
+{
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_table(&r, VGPU_TABLE("GPU-a,1,16,T4,true,hami-core:GPU-b,2,16,T4,true,hami-core:"));
+    set_pod(&r, "a", ONE(VGPU("1", "1")),
+            LIST("GPU-a,NVIDIA,1,0:") ",\"volcano.sh/bind-phase\":\"success\"");
+    ck_assert_int_eq(fit_of(&r, ONE(VGPU("1", "1")), "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 1);
+    ck_assert_int_eq(fit_of(&r, ONE(VGPU("2", "1")), "n", &there), VERDICT_POD_LIMIT);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Of an odd size: HAMi's schedulers round down, so two halves fit. */
+START_TEST(parts_of_a_card_are_rounded_down)
+{
+    struct rig r;
+    struct placement there;
+    const char *half =
+        ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory-percentage\":\"50\"");
+    all_dialects();
+    rig_init(&r);
+    set_table(&r, VGPU_TABLE("GPU-a,9,15,T4,true,hami-core:"));
+    ck_assert_int_eq(fit_of(&r, half, "n", &there), VERDICT_FITS);
+    ck_assert_int_eq(there.grants[0].mem, 7);
+    set_pod(&r, "a", half, LIST("GPU-a,NVIDIA,7,0:") ",\"volcano.sh/bind-phase\":\"success\"");
+    ck_assert_int_eq(fit_of(&r, half, "n", &there), VERDICT_FITS);
+    set_pod(&r, "b", half, LIST("GPU-a,NVIDIA,7,0:") ",\"volcano.sh/bind-phase\":\"success\"");
+    ck_assert_int_eq(fit_of(&r, half, "n", &there), VERDICT_NO_CARD_FREE);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("vgpu");
+    TCase *t = tcase_create("vgpu");
+    tcase_add_loop_test(t, reads_what_a_node_has, 0, COUNT_OF(nodes));
+    tcase_add_test(t, uuids_are_found_again);
+    tcase_add_test(t, a_reservation_follows_its_card);
+    tcase_add_test(t, a_pod_that_ended_unserved_still_waits);
+    tcase_add_test(t, hami_cordons_cards_by_uuid);
+    tcase_add_test(t, each_card_has_a_limit_of_pods);
+    tcase_add_test(t, parts_of_a_card_are_rounded_down);
+    suite_add_tcase(s, t);
+    return unit_main(s);
+}

@@ -41,6 +41,13 @@
 /* What a node's cards and pods use, as text: most of a ConfigMap of a node with a thousand pods. */
 #define LIMIT_USAGE_TEXT (256 * KIB)
 
+/* Containers in it whose cards differ from their annotations: the rest is
+ * left out, because one is enough to look at the node. */
+#define LIMIT_USAGE_DIFFERENCES ((size_t)64)
+
+/* A list of cards in it: 64 of the largest index, 1023. */
+#define LIMIT_USAGE_CARD_LIST ((size_t)320)
+
 /* A name, a namespace or a UID in it. Kubernetes' names have at most 253 bytes. */
 #define LIMIT_USAGE_NAME ((size_t)253)
 

@@ -4,7 +4,13 @@
  *
  *     {"seen": "2026-11-25T19:20:00Z",
  *      "cards": [{"index": 0, "usedMiB": 9000, "totalMiB": 81920, "busyPercent": 37}],
- *      "pods": [{"uid": "1-2", "namespace": "ns", "name": "pod", "card": 0, "usedMiB": 4100}]}
+ *      "pods": [{"uid": "1-2", "namespace": "ns", "name": "pod", "card": 0, "usedMiB": 4100}],
+ *      "compared": 12,
+ *      "differences": [{"namespace": "ns", "name": "pod", "container": "c", "kind": "cards",
+ *                       "annotated": "0", "given": "1"}]}
+ *
+ * The last two are there if the kubelet has told which devices containers have: how many have some,
+ * and which of them differ from their annotations. kind is cards, owner or none.
  *
  * A card whose busyPercent is unknown has none. A pod whose usage is unknown is not in the list;
  * one that uses two cards is there twice.

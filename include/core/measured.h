@@ -24,9 +24,28 @@ struct usage_pod {
     uint64_t used_mib;
 };
 
+/* How the kubelet's list of devices (podresources) and a container's annotations differ. */
+enum usage_difference_kind {
+    USAGE_DIFFERS_CARDS, /* its devices are of other cards than its annotations name */
+    USAGE_DIFFERS_OWNER, /* the kubelet's checkpoint says that its devices are another pod's */
+    USAGE_DIFFERS_NONE,  /* it should have devices, and the kubelet has none for it */
+    USAGE_DIFFERS_KINDS
+};
+
+struct usage_difference {
+    struct str namespace, name, container;
+    enum usage_difference_kind kind;
+    struct str annotated; /* cards: "0,2"; "": none */
+    struct str given;     /* the same of its devices; "": not known, or none */
+};
+
 /* A node's figures as its ConfigMap has them: see codec/usage.h. */
 struct usage_view {
-    struct str seen; /* when it was measured: see stamp.h */
+    struct str seen;   /* when it was measured: see stamp.h */
+    bool asked;        /* the kubelet has told the devices of containers */
+    uint32_t compared; /* if asked: containers with devices */
+    struct usage_difference *differences;
+    size_t n_differences;
     struct usage_card *cards;
     size_t n_cards;
     struct usage_pod *pods;
@@ -59,6 +78,8 @@ struct measured_node {
     bool faulty;          /* its last text could not be read */
     uint16_t n_cards;
     uint16_t n_pods;
+    uint16_t n_differences;      /* containers: see usage_difference */
+    bool asked;                  /* whether that is known */
     struct measured_card *cards; /* by index */
     struct measured_pod *pods;   /* by uid and card */
 };

@@ -44,6 +44,31 @@ static void usage_write_pod(struct jwrite *w, const struct usage_pod *p)
     jwrite_object_end(w);
 }
 
+static const struct str usage_kinds[USAGE_DIFFERS_KINDS] = {
+    [USAGE_DIFFERS_CARDS] = STR("cards"),
+    [USAGE_DIFFERS_OWNER] = STR("owner"),
+    [USAGE_DIFFERS_NONE] = STR("none"),
+};
+
+static void usage_write_differences(struct jwrite *w, const struct usage_view *u)
+{
+    usage_write_u64(w, STR("compared"), u->compared);
+    jwrite_key(w, STR("differences"));
+    jwrite_array_begin(w);
+    for (size_t i = 0; i < MIN_OF(u->n_differences, LIMIT_USAGE_DIFFERENCES); i++) {
+        const struct usage_difference *d = &u->differences[i];
+        jwrite_object_begin(w);
+        usage_write_str(w, STR("namespace"), d->namespace);
+        usage_write_str(w, STR("name"), d->name);
+        usage_write_str(w, STR("container"), d->container);
+        usage_write_str(w, STR("kind"), usage_kinds[d->kind]);
+        usage_write_str(w, STR("annotated"), d->annotated);
+        usage_write_str(w, STR("given"), d->given);
+        jwrite_object_end(w);
+    }
+    jwrite_array_end(w);
+}
+
 void usage_write(struct buf *out, const struct usage_view *u)
 {
     struct jwrite w;
@@ -56,6 +81,8 @@ void usage_write(struct buf *out, const struct usage_view *u)
     for (size_t i = 0; i < u->n_cards; i++)
         usage_write_card(&w, &u->cards[i]);
     jwrite_array_end(&w);
+    if (u->asked) /* before the pods, which are cut if there are too many */
+        usage_write_differences(&w, u);
     jwrite_key(&w, STR("pods"));
     jwrite_array_begin(&w);
     for (size_t i = 0; i < MIN_OF(u->n_pods, LIMIT_MEASURED_PODS); i++) {
@@ -79,6 +106,12 @@ struct usage_cards {
 
 struct usage_pods {
     struct usage_pod *items;
+    size_t n;
+    size_t cap;
+};
+
+struct usage_differences {
+    struct usage_difference *items;
     size_t n;
     size_t cap;
 };
@@ -219,35 +252,129 @@ static void usage_read_pods(struct jread *r, struct arena *a, struct usage_pods 
     }
 }
 
+static enum usage_difference_kind usage_read_kind(struct jread *r)
+{
+    struct str kind = jread_str(r);
+    for (size_t i = 0; i < COUNT_OF(usage_kinds); i++) {
+        if (str_eq(kind, usage_kinds[i]))
+            return (enum usage_difference_kind)i;
+    }
+    struct str head = str_head(kind, 64);
+    jread_fail(r, ERR_RANGE, "\"%.*s\" must be cards, owner or none", STR_ARG(head));
+    return USAGE_DIFFERS_CARDS;
+}
+
+/* "0,2": it is shown to users, so nothing else may be in it. */
+static struct str usage_read_card_list(struct jread *r)
+{
+    struct str list = jread_str(r);
+    bool good = list.n <= LIMIT_USAGE_CARD_LIST;
+    for (size_t i = 0; good && i < list.n; i++)
+        good = list.p[i] == ',' || (list.p[i] >= '0' && list.p[i] <= '9');
+    struct str head = str_head(list, 64);
+    if (!good)
+        jread_fail(r, ERR_SYNTAX, "\"%.*s\" is no list of cards", STR_ARG(head));
+    return list;
+}
+
+static struct usage_difference usage_read_difference(struct jread *r)
+{
+    static const char *const names[] = {"namespace", "name",      "container",
+                                        "kind",      "annotated", "given"};
+    struct usage_difference d = {.namespace = STR_NULL};
+    unsigned there = 0;
+    struct str key;
+    jread_object (r, key) {
+        unsigned at = 0;
+        while (at < COUNT_OF(names) && !str_eq(key, str_of(names[at])))
+            at++;
+        there |= 1U << at;
+        switch (at) {
+        case 0:
+            d.namespace = usage_read_name(r);
+            break;
+        case 1:
+            d.name = usage_read_name(r);
+            break;
+        case 2:
+            d.container = usage_read_name(r);
+            break;
+        case 3:
+            d.kind = usage_read_kind(r);
+            break;
+        case 4:
+            d.annotated = usage_read_card_list(r);
+            break;
+        case 5:
+            d.given = usage_read_card_list(r);
+            break;
+        default:
+            jread_skip(r);
+        }
+    }
+    usage_need(r, there, names, COUNT_OF(names));
+    return d;
+}
+
+static void usage_read_differences(struct jread *r, struct arena *a, struct usage_differences *list)
+{
+    *list = (struct usage_differences){.n = 0};
+    jread_array (r) {
+        struct usage_difference d = usage_read_difference(r);
+        if (list->n == LIMIT_USAGE_DIFFERENCES) {
+            jread_fail(r, ERR_RANGE, "more than %zu containers", LIMIT_USAGE_DIFFERENCES);
+            continue;
+        }
+        struct usage_difference *grown = arena_grow(a, list->items, list->n, &list->cap, sizeof(d));
+        if (grown == NULL) {
+            jread_fail(r, arena_fault(a), "no room for the differences");
+            continue;
+        }
+        list->items = grown;
+        list->items[list->n++] = d;
+    }
+}
+
 enum errc usage_read(struct str text, struct arena *a, struct usage_view *ret, struct err *reterr)
 {
     struct jread r;
     struct usage_cards cards = {.n = 0};
     struct usage_pods pods = {.n = 0};
+    struct usage_differences differences = {.n = 0};
+    struct usage_view v = {.asked = false};
     struct str seen = STR_NULL;
     struct str key;
     if (text.n > LIMIT_USAGE_TEXT)
         return err_set(reterr, ERR_RANGE, "has %zu bytes: %zu at most", text.n, LIMIT_USAGE_TEXT);
     jread_init(&r, text, a);
     jread_object (&r, key) {
-        if (str_eq(key, STR("seen")))
+        if (str_eq(key, STR("seen"))) {
             seen = usage_read_seen(&r);
-        else if (str_eq(key, STR("cards")))
+        } else if (str_eq(key, STR("cards"))) {
             usage_read_cards(&r, a, &cards);
-        else if (str_eq(key, STR("pods")))
+        } else if (str_eq(key, STR("pods"))) {
             usage_read_pods(&r, a, &pods);
-        else
+        } else if (str_eq(key, STR("differences"))) {
+            usage_read_differences(&r, a, &differences);
+        } else if (str_eq(key, STR("compared"))) {
+            v.compared = (uint32_t)usage_read_u64(&r, UINT32_MAX);
+            v.asked = true;
+        } else {
             jread_skip(&r);
+        }
     }
     if (seen.p == NULL)
         jread_fail(&r, ERR_SYNTAX, "seen is missing");
     enum errc code = jread_finish(&r, reterr);
     if (code != OK)
         return code;
-    *ret = (struct usage_view){.seen = seen,
-                               .cards = cards.items,
-                               .n_cards = cards.n,
-                               .pods = pods.items,
-                               .n_pods = pods.n};
+    v.seen = seen;
+    v.cards = cards.items;
+    v.n_cards = cards.n;
+    v.pods = pods.items;
+    v.n_pods = pods.n;
+    v.differences = differences.items;
+    v.n_differences = differences.n;
+    *ret = v;
     return OK;
 }

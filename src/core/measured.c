@@ -155,6 +155,8 @@ enum errc measured_set(struct measured *m, struct str node, const struct usage_v
     measured_lose(m, n);
     measured_take_cards(n, view);
     measured_take_pods(m, n, view);
+    n->n_differences = (uint16_t)MIN_OF(view->n_differences, (size_t)UINT16_MAX);
+    n->asked = view->asked;
     n->came_ms = now_ms;
     n->seen_s = seen_s;
     n->epoch = m->epoch;

@@ -15,6 +15,43 @@ static const char example[] =
     "\"pods\":[{\"uid\":\"1-2\",\"namespace\":\"ns\",\"name\":\"pod\",\"card\":0,\"usedMiB\":4100},"
     "{\"uid\":\"1-2\",\"namespace\":\"ns\",\"name\":\"pod\",\"card\":3,\"usedMiB\":0}]}";
 
+static const char differing[] =
+    "{\"seen\":\"2026-11-25T19:20:00Z\",\"cards\":[],\"compared\":12,\"differences\":["
+    "{\"namespace\":\"ns\",\"name\":\"p\",\"container\":\"c\",\"kind\":\"cards\",\"annotated\":\"0,"
+    "2\","
+    "\"given\":\"1\"},"
+    "{\"namespace\":\"ns\",\"name\":\"q\",\"container\":\"c\",\"kind\":\"none\",\"annotated\":"
+    "\"0\","
+    "\"given\":\"\"}],\"pods\":[]}";
+
+/* What the kubelet's list of devices says, if it was asked. */
+START_TEST(differences_are_written_and_read)
+{
+    struct arena a;
+    struct buf out;
+    struct err e = ERR_INIT;
+    struct usage_view v;
+    arena_init(&a, MIB);
+    buf_init(&out, MIB);
+    ck_assert_ok(usage_read(str_of(example), &a, &v, &e), &e);
+    ck_assert(!v.asked);
+    ck_assert_ok(usage_read(str_of(differing), &a, &v, &e), &e);
+    ck_assert(v.asked);
+    ck_assert_uint_eq(v.compared, 12);
+    ck_assert_uint_eq(v.n_differences, 2);
+    ck_assert_int_eq((int)v.differences[0].kind, USAGE_DIFFERS_CARDS);
+    ck_assert_str_is(v.differences[0].annotated, "0,2");
+    ck_assert_str_is(v.differences[0].given, "1");
+    ck_assert_int_eq((int)v.differences[1].kind, USAGE_DIFFERS_NONE);
+    ck_assert_str_is(v.differences[1].name, "q");
+    usage_write(&out, &v);
+    ck_assert_str_is(buf_str(&out), differing);
+    buf_done(&out);
+    arena_done(&a);
+}
+
+END_TEST
+
 START_TEST(what_it_writes_it_reads)
 {
     struct arena a;
@@ -47,9 +84,13 @@ START_TEST(what_it_writes_it_reads)
 
 END_TEST
 
-#define SEEN   "\"seen\":\"2026-11-25T19:20:00Z\""
-#define CARD   "{\"index\":0,\"usedMiB\":1,\"totalMiB\":2"
-#define POD    "{\"uid\":\"u\",\"namespace\":\"n\",\"name\":\"p\",\"card\":0,\"usedMiB\":1"
+#define SEEN "\"seen\":\"2026-11-25T19:20:00Z\""
+#define CARD "{\"index\":0,\"usedMiB\":1,\"totalMiB\":2"
+#define POD  "{\"uid\":\"u\",\"namespace\":\"n\",\"name\":\"p\",\"card\":0,\"usedMiB\":1"
+#define DIFFERENCE                                                                              \
+    "{\"namespace\":\"n\",\"name\":\"p\",\"container\":\"c\",\"kind\":\"owner\",\"annotated\":" \
+    "\"0\","                                                                                    \
+    "\"given\":\"\""
 #define CARDS  "{" SEEN ",\"cards\":["
 #define PODS   "{" SEEN ",\"pods\":["
 #define BIGGER "4294967296"
@@ -99,6 +140,12 @@ static const struct {
     {PODS "{\"name\":null}]}", "pods[0].name: \"\" is no name"},
     {PODS "{\"card\":1024}]}", "pods[0].card: 1024 must be 0 to 1023"},
     {PODS "{\"usedMiB\":" BIGGER "}]}", "pods[0].usedMiB: 4294967296 must be 0 to 4294967295"},
+    {"{" SEEN ",\"compared\":-1}", "compared: -1 must be 0 to 4294967295"},
+    {"{" SEEN ",\"differences\":[" DIFFERENCE "}]}", NULL},
+    {"{" SEEN ",\"differences\":[" DIFFERENCE ",\"kind\":\"x\"}]}",
+     "differences[0].kind: \"x\" must be cards, owner or none"},
+    {"{" SEEN ",\"differences\":[" DIFFERENCE ",\"given\":\"1\\u001b\"}]}", "is no list of cards"},
+    {"{" SEEN ",\"differences\":[{\"namespace\":\"n\"}]}", "differences[0]: name is missing"},
     {"{" SEEN "} x", ""},
 };
 
@@ -246,6 +293,7 @@ int main(void)
 {
     Suite *suite = suite_create("usage");
     TCase *tc = tcase_create("usage");
+    tcase_add_test(tc, differences_are_written_and_read);
     tcase_add_test(tc, what_it_writes_it_reads);
     tcase_add_loop_test(tc, reads_a_text_or_says_what_is_wrong, 0, COUNT_OF(texts));
     tcase_add_loop_test(tc, a_name_has_a_ceiling, 0, COUNT_OF(names));

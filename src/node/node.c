@@ -250,6 +250,7 @@ static void node_on_pre_start(void *ctx, struct grpc_call *call,
 {
     struct node *n = ctx;
     allot_pre_start(n->allot, call, ids);
+    lister_nudge(n->lister);
 }
 
 static void node_on_preferred(void *ctx, struct grpc_call *call, const struct preferred_request *q)
@@ -280,6 +281,27 @@ static void node_relist(void *ctx)
 {
     struct node *n = ctx;
     pods_relist(n->pods);
+}
+
+/* ---- the kubelet's list of devices ---- */
+
+static bool node_compare(void *ctx, const struct pod_resources *list, struct comparison *ret)
+{
+    const struct node *n = ctx;
+    return allot_compare(n->allot, list, ret);
+}
+
+static void node_on_compared(void *ctx)
+{
+    const struct node *n = ctx;
+    if (n->usage != NULL)
+        usage_meter_urge(n->usage);
+}
+
+static void node_compared(void *ctx, struct usage_view *v)
+{
+    const struct node *n = ctx;
+    lister_view(n->lister, v);
 }
 
 /* ---- opening ---- */
@@ -334,10 +356,12 @@ static enum errc node_put_paths(struct node *n, struct err *reterr)
 {
     buf_init(&n->folder, 4 * KIB);
     buf_init(&n->checkpoint, 4 * KIB);
+    buf_init(&n->lists, 4 * KIB);
     buf_printf(&n->folder, "%.*s/device-plugins", STR_ARG(n->s.settings->kubelet_dir));
     buf_printf(&n->checkpoint, "%.*s/device-plugins/" CHECKPOINT_FILE,
                STR_ARG(n->s.settings->kubelet_dir));
-    if (buf_cstr(&n->folder) == NULL || buf_failed(&n->checkpoint))
+    buf_printf(&n->lists, "%.*s/" LISTER_SOCKET, STR_ARG(n->s.settings->kubelet_dir));
+    if (buf_cstr(&n->folder) == NULL || buf_cstr(&n->lists) == NULL || buf_failed(&n->checkpoint))
         return err_set(reterr, buf_fault(&n->folder), "the setting kubelet-dir is too long");
     return OK;
 }
@@ -374,7 +398,14 @@ static enum errc node_open_plugin(struct node *n, struct err *reterr)
                                            .resource = GPUSHARE_RESOURCE_MEM,
                                            .ops = &ops,
                                            .ctx = n};
-    return plugin_new(&plugin, &n->plugin, reterr);
+    const struct lister_settings lister = {.loop = n->s.loop,
+                                           .events = n->events,
+                                           .socket = buf_cstr(&n->lists),
+                                           .compare = node_compare,
+                                           .changed = node_on_compared,
+                                           .ctx = n};
+    enum errc code = lister_new(&lister, &n->lister, reterr);
+    return code == OK ? plugin_new(&plugin, &n->plugin, reterr) : code;
 }
 
 static enum errc node_open_gpu(struct node *n, struct err *reterr)
@@ -409,6 +440,7 @@ static enum errc node_open_usage(struct node *n, struct err *reterr)
                                                .interval_ms = s->usage_interval_ms,
                                                .write_ms = s->usage_write_ms,
                                                .promises = node_promises,
+                                               .compared = node_compared,
                                                .ctx = n};
     return s->usage_interval_ms == 0 ? OK : usage_meter_new(&usage, &n->usage, reterr);
 }
@@ -484,10 +516,12 @@ void node_close(struct node *n)
     n->own = own_node_free(n->own);
     n->pods = pods_free(n->pods);
     n->announce = announce_free(n->announce);
+    n->lister = lister_free(n->lister);
     n->plugin = plugin_free(n->plugin); /* ends the calls that allot keeps */
     n->allot = allot_free(n->allot);
     buf_done(&n->folder);
     buf_done(&n->checkpoint);
+    buf_done(&n->lists);
     n->events = events_free(n->events);
     n->api = kube_api_free(n->api);
     in_use_done(&n->in_use);

@@ -9,6 +9,7 @@
  *        \-----> allot: which cards a container gets <----> plugin <----> the kubelet
  *       \---> containers --> usage_meter <-- gpu_watch: what pods use, for the API server
  *     containers, allot --> limits <--> gpu_watch: whether each container has its limit
+ *     lister <--> the kubelet: what containers have; allot compares, usage_meter writes it
  *     own_node --> announce: whether the node is as it was announced
  */
 #pragma once
@@ -17,6 +18,7 @@
 #include "io/http_server.h"
 #include "node/allot/allot.h"
 #include "node/allot/in_use.h"
+#include "node/allot/lister.h"
 #include "node/allot/pods.h"
 #include "node/announce/announce.h"
 #include "node/containers/containers.h"
@@ -57,6 +59,7 @@ struct node {
     struct announce *announce;
     struct allot *allot;
     struct plugin *plugin;
+    struct lister *lister;
     struct limits *limits;
     struct mps *mps;
     struct enforce enforce;           /* what is announced, and what containers are given */
@@ -70,6 +73,7 @@ struct node {
     bool owes_list;    /* another one is to follow it */
     struct buf folder; /* of device plugins */
     struct buf checkpoint;
+    struct buf lists;           /* the socket of podresources */
     struct http_server *server; /* NULL: the setting `listen` is empty */
     struct offer offer;         /* what the kubelet is offered */
     uint64_t offers;            /* how often that has changed */

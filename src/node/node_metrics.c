@@ -80,6 +80,23 @@ static void node_metrics_pods(struct expo *x, const struct node *n)
                      "PATCHes of pods that failed.", a.patch_failures);
 }
 
+static void node_metrics_lister(struct expo *x, const struct node *n)
+{
+    const struct lister_counts c = lister_counts(n->lister);
+    expo_family(x, EXPO_COUNTER, "cardpack_node_kubelet_lists_total",
+                "Requests for the kubelet's list of devices by outcome.");
+    node_metrics_rows(x, "outcome",
+                      (const struct node_row[]){{"answered", c.answers}, {"failed", c.failures}},
+                      2);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_compared_containers",
+                     "Containers whose devices the kubelet has listed; 0 if it does not list them.",
+                     c.compared);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_differing_containers",
+                     "Containers whose devices, by the kubelet's list, are not those of their "
+                     "annotations.",
+                     c.differences);
+}
+
 static void node_metrics_gpu(struct expo *x, const struct node *n)
 {
     const struct gpu_watch_state s = gpu_watch_state(n->gpu);
@@ -182,6 +199,7 @@ void node_metrics_write(const struct node *n, struct buf *out)
     expo_init(&x, out);
     node_metrics_cards(&x, n);
     node_metrics_pods(&x, n);
+    node_metrics_lister(&x, n);
     node_metrics_gpu(&x, n);
     node_metrics_limits(&x, n);
     node_metrics_cluster(&x, n);

@@ -1,7 +1,9 @@
-"""An admission webhook that delays Bindings as long as a test asks.
+"""Admission webhooks: one delays Bindings as long as a test asks, one refuses changes.
 
     with SlowWebhook(bench) as webhook:
         webhook.delay("pod", 6.0)
+    with Refusing(bench, "pods/status"):
+        ...
 """
 
 from __future__ import annotations
@@ -14,28 +16,27 @@ import time
 from collections import defaultdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
+from typing import Self
 
-from bench import Bench
+from bench import Bench, Json
 from certificates import Authority
 from component import wait_for
 
 CONFIGURATIONS = (
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 )
-NAME = "slow-bindings"
 LONGEST = 30  # the most seconds that an API server waits for a webhook
 
 
-class SlowWebhook:
-    """Allows every Binding, each after the delay of its pod."""
+class _Webhook:
+    """A server that the API server asks; `allows` says what the answer is."""
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, name: str, operation: str, resource: str) -> None:
         self._cluster = bench.cluster
-        self._delays: dict[str, float] = {}
-        self._asked: dict[str, list[float]] = defaultdict(list)
+        self._name = name
         self._lock = threading.Lock()
-        authority = Authority(bench.workdir, "webhook-ca")
-        pair = authority.sign("webhook", "serverAuth", "IP:127.0.0.1")
+        authority = Authority(bench.workdir, f"{name}-ca")
+        pair = authority.sign(name, "serverAuth", "IP:127.0.0.1")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(pair.cert, pair.key)
         webhook = self
@@ -49,12 +50,11 @@ class SlowWebhook:
                 """Answers an AdmissionReview."""
                 review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 asked = review["request"]
-                webhook.hold(asked["name"])
                 answer = json.dumps(
                     {
                         "apiVersion": "admission.k8s.io/v1",
                         "kind": "AdmissionReview",
-                        "response": {"uid": asked["uid"], "allowed": True},
+                        "response": {"uid": asked["uid"], "allowed": webhook.allows(asked)},
                     }
                 ).encode()
                 self.send_response(200)
@@ -78,13 +78,13 @@ class SlowWebhook:
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._configuration = {
-            "metadata": {"name": NAME},
+            "metadata": {"name": name},
             "webhooks": [
                 {
-                    "name": "slow.cardpack.io",
+                    "name": f"{name}.cardpack.io",
                     "rules": [
-                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-                         "resources": ["pods/binding"]}
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": [operation],
+                         "resources": [resource]}
                     ],
                     "clientConfig": {
                         "url": f"https://127.0.0.1:{self._server.server_address[1]}/",
@@ -98,7 +98,7 @@ class SlowWebhook:
             ],
         }  # fmt: skip
 
-    def __enter__(self) -> SlowWebhook:
+    def __enter__(self) -> Self:
         self._thread.start()
         self._cluster.must("POST", CONFIGURATIONS, self._configuration)
         return self
@@ -109,9 +109,39 @@ class SlowWebhook:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._cluster.api("DELETE", f"{CONFIGURATIONS}/{NAME}")
+        self._cluster.api("DELETE", f"{CONFIGURATIONS}/{self._name}")
         self._server.shutdown()
         self._server.server_close()
+
+    def allows(self, asked: Json) -> bool:
+        """The answer to this request."""
+        raise NotImplementedError
+
+
+class Refusing(_Webhook):
+    """Refuses every change of a resource that does not come from a kubelet."""
+
+    def __init__(self, bench: Bench, resource: str) -> None:
+        super().__init__(bench, "refusing", "UPDATE", resource)
+        self.refused = 0
+
+    def allows(self, asked: Json) -> bool:
+        kubelet = str(asked["userInfo"].get("username", "")).startswith("system:node:")
+        self.refused += not kubelet
+        return kubelet
+
+
+class SlowWebhook(_Webhook):
+    """Allows every Binding, each after the delay of its pod."""
+
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench, "slow-bindings", "CREATE", "pods/binding")
+        self._delays: dict[str, float] = {}
+        self._asked: dict[str, list[float]] = defaultdict(list)
+
+    def allows(self, asked: Json) -> bool:
+        self.hold(asked["name"])
+        return True
 
     def delay(self, pod: str, seconds: float) -> None:
         """Sets the delay of that pod's later Bindings."""

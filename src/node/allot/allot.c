@@ -517,16 +517,6 @@ void allot_set_means(struct allot *a, enum isolation means)
     a->means = means;
 }
 
-bool allot_share(struct allot *a, struct str uid, struct str container, struct card_share *ret)
-{
-    struct err e = ERR_INIT;
-    if (!a->listed || a->listing)
-        return false;
-    (void)allot_refresh(a, false, &e); /* without the checkpoint, by the annotations */
-    const struct roster_pod *p = roster_find(&a->roster, uid);
-    return p != NULL && share_find(&a->roster, p, container, ret);
-}
-
 void allot_set_late(struct allot *a, bool late)
 {
     a->late = late;
@@ -575,23 +565,4 @@ struct allot *allot_free(struct allot *a)
     arena_done(&a->arena);
     mem_free(a);
     return NULL;
-}
-
-void allot_promises(const struct allot *a, uint32_t card,
-                    void (*each)(void *ctx, const struct roster_pod *p, int64_t units), void *ctx)
-{
-    for (size_t i = 0; i < a->roster.n_pods; i++) {
-        const struct roster_pod *p = a->roster.pods[i];
-        if (p->plan.n > 0 || roster_is_bound(p))
-            each(ctx, p, roster_holds(&a->roster, p, card, true));
-    }
-}
-
-struct allot_counts allot_counts(const struct allot *a)
-{
-    struct allot_counts counts = a->counts;
-    counts.exchanged = a->mend.counts.moved;
-    counts.patches = a->mend.counts.sent;
-    counts.patch_failures = a->mend.counts.failures;
-    return counts;
 }

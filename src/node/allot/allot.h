@@ -22,6 +22,7 @@
 #include "grpc/grpc_server.h"
 #include "kube/events.h"
 #include "kube/kube_api.h"
+#include "node/allot/compare.h"
 #include "node/allot/roster.h"
 #include "node/isolation/share.h"
 #include "node/plugin/offer.h"
@@ -94,5 +95,8 @@ void allot_promises(const struct allot *a, uint32_t card,
 
 /* What the container may use; false: it asks for no card, or its pod is not known now. */
 bool allot_share(struct allot *a, struct str uid, struct str container, struct card_share *ret);
+
+/* Compares the kubelet's list of devices with the pods. False: they are not listed now. */
+bool allot_compare(struct allot *a, const struct pod_resources *list, struct comparison *ret);
 
 struct allot_counts allot_counts(const struct allot *a);

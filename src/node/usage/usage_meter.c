@@ -218,6 +218,11 @@ static void usage_meter_on_tick(struct timer *t)
 
 /* ---- questions ---- */
 
+void usage_meter_urge(struct usage_meter *m)
+{
+    usage_post_urge(m->post);
+}
+
 void usage_meter_gone(struct usage_meter *m, struct str uid)
 {
     usage_tally_gone(&m->tally, uid);
@@ -261,7 +266,9 @@ enum errc usage_meter_new(const struct usage_meter_settings *s, struct usage_met
                                              .node = s->node,
                                              .tally = &m->tally,
                                              .write_ms = s->write_ms,
-                                             .round_ms = s->interval_ms};
+                                             .round_ms = s->interval_ms,
+                                             .compared = s->compared,
+                                             .ctx = s->ctx};
     enum errc code = usage_post_new(&post, &m->post, reterr);
     if (code != OK) {
         (void)usage_meter_free(m);

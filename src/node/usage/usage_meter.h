@@ -34,6 +34,8 @@ struct usage_meter_settings {
                          least three intervals */
     /* Calls `each` for each pod that has cards, with its share of this one: 0 if it has none. */
     void (*promises)(void *ctx, uint32_t card, usage_promise_fn *each, void *each_ctx);
+    /* Sets what the ConfigMap says of the kubelet's list of devices; NULL: nothing. */
+    void (*compared)(void *ctx, struct usage_view *v);
     void *ctx;
 };
 
@@ -43,6 +45,9 @@ struct usage_meter *usage_meter_free(struct usage_meter *m); /* before the gpu_w
 
 /* The pod is gone. */
 void usage_meter_gone(struct usage_meter *m, struct str uid);
+
+/* What `compared` sets has changed: it is written as soon as another figure would be. */
+void usage_meter_urge(struct usage_meter *m);
 
 /* For the metrics. */
 const struct usage_tally *usage_meter_tally(const struct usage_meter *m);

@@ -26,6 +26,7 @@ struct usage_post {
     struct buf body;
     struct timer again;
     struct deferred unsent; /* no memory for the request */
+    bool urged;             /* usage_post_urge was called since the last write */
     bool begun;             /* a write was begun, at began_ms */
     uint64_t began_ms;
     bool told; /* the log has a failure, and no write has succeeded since */
@@ -133,6 +134,8 @@ static bool usage_post_put(struct usage_post *p, bool create)
     buf_clear(&p->path, SIZE_MAX);
     if (usage_tally_view(p->s.tally, &p->arena, &view) != OK)
         return false;
+    if (p->s.compared != NULL)
+        p->s.compared(p->s.ctx, &view);
     view.seen = stamp_print((uint32_t)(loop_wall_ns(p->s.loop) / NS_PER_SECOND), stamp);
     usage_write(&p->text, &view);
     usage_post_put_body(p, create);
@@ -156,6 +159,7 @@ static void usage_post_send(struct usage_post *p, bool create)
         return;
     }
     usage_tally_written(p->s.tally);
+    p->urged = false;
     p->call.http = (struct http_call){
         .timeout_ms = CALL_TIMEOUT_MS,
         .body = buf_str(&p->body),
@@ -190,8 +194,13 @@ void usage_post_weigh(struct usage_post *p)
         return;
     /* The next round would be too late. */
     bool silent = !p->begun || now - p->began_ms + p->s.round_ms > USAGE_POST_ALIVE_MS;
-    if (silent || usage_tally_changed(p->s.tally))
+    if (silent || p->urged || usage_tally_changed(p->s.tally))
         usage_post_react(p, ANNOUNCE_ON_WISH);
+}
+
+void usage_post_urge(struct usage_post *p)
+{
+    p->urged = true;
 }
 
 struct usage_post_counts usage_post_counts(const struct usage_post *p)

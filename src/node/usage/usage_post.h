@@ -27,7 +27,9 @@ struct usage_post_settings {
     struct str node;
     struct usage_tally *tally;
     uint64_t write_ms;
-    uint64_t round_ms; /* how often usage_post_weigh is called */
+    uint64_t round_ms;                                 /* how often usage_post_weigh is called */
+    void (*compared)(void *ctx, struct usage_view *v); /* as in usage_meter_settings */
+    void *ctx;
 };
 
 enum errc usage_post_new(const struct usage_post_settings *s, struct usage_post **ret,
@@ -36,5 +38,8 @@ struct usage_post *usage_post_free(struct usage_post *p); /* returns NULL */
 
 /* The tally has new figures: writes them if they are due. */
 void usage_post_weigh(struct usage_post *p);
+
+/* What `compared` sets has changed: the next usage_post_weigh writes it, when write_ms is over. */
+void usage_post_urge(struct usage_post *p);
 
 struct usage_post_counts usage_post_counts(const struct usage_post *p);

@@ -61,6 +61,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "rollout",
     "agents",
     "usage",
+    "kubelet_list",
     "node_load",
     "late_cards",
     "chaos",

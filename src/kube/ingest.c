@@ -304,6 +304,17 @@ static void ingest_usage_is_bad(struct ingest *in, struct str node, const struct
                  kv_cstr("error", why->text));
 }
 
+static void ingest_usage_tell(struct str node, const struct usage_view *view)
+{
+    const struct usage_difference *d = &view->differences[0];
+    log_warn("containers have other cards by the kubelet's list than by their annotations: "
+             "kubectl cardpack doctor names them",
+             kv_str("node", node), kv_uint("containers", view->n_differences),
+             kv_str("namespace", d->namespace), kv_str("pod", d->name),
+             kv_str("container", d->container), kv_str("annotated", d->annotated),
+             kv_str("given", d->given));
+}
+
 /* Lack of memory makes these figures unknown, and nothing else: placement does not use them. */
 static void ingest_usage_take(struct ingest *in, struct str node, struct str text)
 {
@@ -322,7 +333,11 @@ static void ingest_usage_take(struct ingest *in, struct str node, struct str tex
         (void)measured_drop(in->measured, node);
         return;
     }
+    const struct measured_node *old = measured_of(in->measured, node);
+    size_t differed = old == NULL ? 0 : old->n_differences;
     code = measured_set(in->measured, node, &view, seen_s, loop_now_ms(in->loop));
+    if (code == OK && view.n_differences > differed)
+        ingest_usage_tell(node, &view);
     if (code != OK && log_limit_allows(&in->unkept, loop_now_ms(in->loop),
                                        "there is no room for what a node's cards and pods use"))
         log_warn("there is no room for what a node's cards and pods use", kv_str("node", node),

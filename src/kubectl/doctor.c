@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "codec/kube_dra.h"
+#include "codec/usage.h"
 #include "core/gpushare.h"
 #include "kube/ingest.h"
 #include "kubectl/ask.h"
@@ -22,9 +23,11 @@ struct checkup {
     struct cache cache;
     struct ingest ingest;
     struct measured measured;
+    struct doctor_listed_sum compared;
     struct arena scratch; /* for one object */
-    struct findings at;   /* the findings when the list under way began, and the same of `system` */
+    struct findings at; /* the findings when the list under way began, and the same of the others */
     struct doctor_system system_at;
+    struct doctor_listed_sum compared_at;
     enum cache_kind kind; /* of the list under way */
     uint32_t now_s;
     bool scheduler; /* a configuration of kube-scheduler was found */
@@ -94,6 +97,15 @@ static void doctor_take_data(struct checkup *x, struct str json, struct str name
     }
 }
 
+/* Only what the daemon would take, too: not what a program has written that ended long ago. */
+static void doctor_take_usage(struct checkup *x, struct str node, struct str text)
+{
+    struct usage_view u;
+    if (text.p != NULL && measured_of(&x->measured, node) != NULL &&
+        usage_read(text, &x->scratch, &u, NULL) == OK)
+        doctor_listed(x->findings, node, &u, &x->compared);
+}
+
 static void doctor_take_configmap(struct checkup *x, struct str json)
 {
     struct jread r;
@@ -106,6 +118,8 @@ static void doctor_take_configmap(struct checkup *x, struct str json)
     if (str_starts(v.name, GPUSHARE_UNHEALTHY_PREFIX) && v.gpus.p != NULL)
         doctor_health(x->findings, &x->cache, str_skip(v.name, GPUSHARE_UNHEALTHY_PREFIX.n),
                       v.gpus);
+    if (str_starts(v.name, STR(USAGE_CONFIGMAP_PREFIX)))
+        doctor_take_usage(x, str_skip(v.name, STR(USAGE_CONFIGMAP_PREFIX).n), v.usage);
     doctor_take_data(x, json, v.name);
 }
 
@@ -179,6 +193,7 @@ static void doctor_on_begin(void *ctx)
     /* The arrays may have grown in place: what is behind the old ends does not count. */
     x->findings->n = x->at.n;
     memcpy(x->findings->counts, x->at.counts, sizeof(x->at.counts));
+    x->compared = x->compared_at;
     x->system.n_plugins = x->system_at.n_plugins;
     x->system.n_marks = x->system_at.n_marks;
     x->system.extender = x->system_at.extender;
@@ -229,6 +244,7 @@ static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struc
     x->kind = kind;
     x->at = *x->findings;
     x->system_at = x->system;
+    x->compared_at = x->compared;
     enum errc code = kubectl_list_read(x->client, &l, e);
     if (code == ERR_DENIED) {
         finding_add(x->findings, kind >= CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL,
@@ -429,6 +445,7 @@ static enum errc doctor_run(struct checkup *x, struct kubectl_client *daemon, st
     if (!x->scheduler)
         doctor_tell_scheduler(x->findings);
     doctor_usage(x->findings, &x->cache);
+    doctor_tell_listed(x->findings, &x->compared);
     return arena_failed(x->findings->arena) ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }
 

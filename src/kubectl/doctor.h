@@ -3,7 +3,8 @@
  *
  * The checks are functions of parsed objects and of the cache that the lists filled; doctor.c reads
  * the lists and calls them. What the kubelet has really given to a container (podresources) is
- * known only on the node; but cardpack-node tells which cards each pod's processes use.
+ * known only on the node: cardpack-node compares it with the annotations, and writes what differs
+ * into the node's ConfigMap, beside what each pod's processes use.
  */
 #pragma once
 
@@ -89,6 +90,18 @@ void doctor_pod_claims(struct findings *f, struct str object);
  * is Unix time. claims: it has ResourceClaims. */
 void doctor_pod(struct findings *f, const struct cache *c, const struct measured *m,
                 const struct pod_view *v, bool claims, uint32_t now_s);
+
+/* How many nodes and containers cardpack-node has compared with the kubelet's podresources. */
+struct doctor_listed_sum {
+    size_t nodes;
+    uint64_t containers;
+    size_t differences;
+};
+
+/* What a node's cardpack-node has found; all of it, and one line for it. */
+void doctor_listed(struct findings *f, struct str node, const struct usage_view *u,
+                   struct doctor_listed_sum *sum);
+void doctor_tell_listed(struct findings *f, const struct doctor_listed_sum *sum);
 
 /* ---- checks of the programs: doctor_system.c ---- */
 

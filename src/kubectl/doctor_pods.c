@@ -174,3 +174,51 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct measured
             "it is not bound, and has the annotation %.*s of a bound pod",
             STR_ARG(v->idx.p != NULL ? GPUSHARE_ANNOTATION_IDX : GPUSHARE_ANNOTATION_ALLOCATION));
 }
+
+void doctor_listed(struct findings *f, struct str node, const struct usage_view *u,
+                   struct doctor_listed_sum *sum)
+{
+    static const char *const advice =
+        "look at the log of cardpack-node on its node; if it does not set the annotations back, "
+        "delete the pod";
+    sum->nodes += u->asked ? 1 : 0;
+    sum->containers += u->compared;
+    sum->differences += u->n_differences;
+    for (size_t i = 0; i < u->n_differences; i++) {
+        const struct usage_difference *d = &u->differences[i];
+        struct str object = finding_pod(f, d->namespace, d->name);
+        switch (d->kind) {
+        case USAGE_DIFFERS_CARDS:
+            finding_add(f, FINDING_FAIL, object, advice,
+                        "container %.*s: its annotations name card %.*s, and the devices that it "
+                        "has by the kubelet's podresources are of card %.*s of node %.*s",
+                        STR_ARG(d->container),
+                        STR_ARG(d->annotated.n > 0 ? d->annotated : STR("-")), STR_ARG(d->given),
+                        STR_ARG(node));
+            break;
+        case USAGE_DIFFERS_OWNER:
+            finding_add(f, FINDING_FAIL, object, "delete the pod, and restart the kubelet there",
+                        "container %.*s: the kubelet's podresources and its checkpoint on node "
+                        "%.*s do not agree whose its devices are",
+                        STR_ARG(d->container), STR_ARG(node));
+            break;
+        case USAGE_DIFFERS_NONE:
+        case USAGE_DIFFERS_KINDS:
+            finding_add(f, FINDING_FAIL, object, "delete the pod",
+                        "container %.*s: its annotations name card %.*s, and the kubelet's "
+                        "podresources on node %.*s have no device for it",
+                        STR_ARG(d->container),
+                        STR_ARG(d->annotated.n > 0 ? d->annotated : STR("-")), STR_ARG(node));
+            break;
+        }
+    }
+}
+
+void doctor_tell_listed(struct findings *f, const struct doctor_listed_sum *sum)
+{
+    if (sum->nodes > 0 && sum->differences == 0)
+        finding_add(f, FINDING_OK, STR("podresources"), "",
+                    "the kubelets of %zu nodes list devices for %llu containers, of the cards "
+                    "that the annotations name",
+                    sum->nodes, (unsigned long long)sum->containers);
+}

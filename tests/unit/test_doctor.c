@@ -190,6 +190,44 @@ START_TEST(checks_what_pods_really_use)
 
 END_TEST
 
+/* What cardpack-node has compared with the kubelet's list. */
+START_TEST(tells_what_the_kubelet_lists)
+{
+    struct doctor_listed_sum sum = {.nodes = 0};
+    struct usage_difference d[] = {
+        {S("ns"), S("p"), S("c"), USAGE_DIFFERS_CARDS, S("0"), S("1")},
+        {S("ns"), S("q"), S("c"), USAGE_DIFFERS_NONE, S("0,2"), S("")},
+        {S("ns"), S("r"), S("c"), USAGE_DIFFERS_OWNER, S(""), S("")},
+    };
+    struct usage_view view = {.seen = S("2026-11-25T19:20:00Z")};
+    doctor_listed(&found, STR("old"), &view, &sum);
+    doctor_tell_listed(&found, &sum);
+    ck_assert_str_eq(findings(), ""); /* no cardpack-node asks the kubelet */
+    view.asked = true;
+    view.compared = 12;
+    doctor_listed(&found, STR("n1"), &view, &sum);
+    doctor_listed(&found, STR("n2"), &view, &sum);
+    doctor_tell_listed(&found, &sum);
+    ck_assert_str_eq(findings(), "OK podresources: the kubelets of 2 nodes list devices for 24 "
+                                 "containers, of the cards that the annotations name\n");
+    found.n = 0;
+    memset(found.counts, 0, sizeof(found.counts));
+    view.differences = d;
+    view.n_differences = COUNT_OF(d);
+    doctor_listed(&found, STR("n3"), &view, &sum);
+    doctor_tell_listed(&found, &sum);
+    ck_assert_str_eq(
+        findings(),
+        "FAIL pod/ns/p: container c: its annotations name card 0, and the devices that it has by "
+        "the kubelet's podresources are of card 1 of node n3\n"
+        "FAIL pod/ns/q: container c: its annotations name card 0,2, and the kubelet's "
+        "podresources on node n3 have no device for it\n"
+        "FAIL pod/ns/r: container c: the kubelet's podresources and its checkpoint on node n3 do "
+        "not agree whose its devices are\n");
+}
+
+END_TEST
+
 START_TEST(checks_the_use_of_cards)
 {
     struct node_view n = TWO_CARDS;
@@ -414,6 +452,7 @@ int main(void)
     tcase_add_loop_test(tc, checks_unhealthy_cards, 0, COUNT_OF(healths));
     tcase_add_loop_test(tc, checks_pods, 0, COUNT_OF(pods));
     tcase_add_loop_test(tc, checks_what_pods_really_use, 0, COUNT_OF(uses));
+    tcase_add_test(tc, tells_what_the_kubelet_lists);
     tcase_add_test(tc, checks_the_use_of_cards);
     tcase_add_test(tc, knows_what_runs);
     tcase_add_loop_test(tc, checks_device_plugins, 0, COUNT_OF(plugins));

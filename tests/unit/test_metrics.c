@@ -231,6 +231,12 @@ START_TEST(shows_what_is_really_used)
     ck_assert(says(&o, "cardpack_card_pods_exceeding{node=\"node-a\",card=\"1\"} 0"));
     ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_card_pods_exceeding{"), 2);
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "secretive"));
+    ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "\ncardpack_containers_differing{"));
+    view.asked = true; /* the kubelet lists devices there */
+    view.n_differences = 3;
+    ck_assert_int_eq(measured_set(&o.service.measured, STR("node-a"), &view, 2, 0), OK);
+    ask(&o, "/metrics", METRICS_TEXT);
+    ck_assert(says(&o, "cardpack_containers_differing{node=\"node-a\"} 3"));
     office_close(&o);
 }
 

@@ -418,6 +418,19 @@ static void metrics_cards_write_exceeding(struct metrics_writer *w, const struct
     }
 }
 
+static void metrics_cards_write_differing(struct metrics_writer *w, const struct shown *s)
+{
+    expo_family(&w->expo, EXPO_GAUGE, "cardpack_containers_differing",
+                "Containers that have other cards by the kubelet's list of devices than by their "
+                "annotations; without a series: unknown.");
+    for (size_t i = 0; i < s->n; i++) {
+        const struct measured_node *m = measured_of(&w->service->measured, s->nodes[i]->name);
+        const struct expo_label label = {"node", s->nodes[i]->name};
+        if (m != NULL && m->asked)
+            expo_u64(&w->expo, &label, 1, m->n_differences);
+    }
+}
+
 static void metrics_cards_write_all_measured(struct metrics_writer *w, const struct shown *s)
 {
     metrics_cards_write_measured(
@@ -432,6 +445,7 @@ static void metrics_cards_write_all_measured(struct metrics_writer *w, const str
                                  "Part of the time in which the card computes; 1 is always.",
                                  metrics_cards_busy_of, PERCENT_DECIMALS);
     metrics_cards_write_exceeding(w, s);
+    metrics_cards_write_differing(w, s);
 }
 
 /* ---- which nodes ---- */

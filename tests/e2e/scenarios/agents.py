@@ -84,6 +84,45 @@ def promised_cards(bench: Bench) -> None:
         check(cards == {"0", "1"}, cards)
 
 
+def sees(worker: Worker, pod: str, container: str = "c0") -> set[str]:
+    """The indices of the cards that a container's variables name, by UUID."""
+    env = worker.wait_container(pod, container).env
+    cards = {one.removeprefix("GPU-") for one in env["NVIDIA_VISIBLE_DEVICES"].split(",")}
+    check(cards == set(env[IDX].split(",")), env)
+    return cards
+
+
+@scenario("node")
+def pods_of_each_shape(bench: Bench) -> None:
+    """Without late binding: init containers, a sidecar, two cards, whole cards, a percentage."""
+    worker = bench.worker("n1", cards=4)
+    agent = Agent(bench, worker, (16, 16, 16, 16))
+    agent.start()
+    bench.cardpack()
+    init = worker.container("init", {"limits": {RESOURCE: "6"}}, ["/bin/true"])
+    beside = worker.container("beside", {"limits": {RESOURCE: "2"}})
+    sidecars = bench.cluster.minor >= 29
+    for name, lasting in (("before", []), ("sidecar", [beside | {"restartPolicy": "Always"}])):
+        if lasting and not sidecars:
+            continue
+        bench.pod(name, 0, spec=worker.spec(("c0",), (4,)) | {"initContainers": [init, *lasting]})
+    bench.pod("pair", 0, spec=worker.spec(("c0",), (8,)), labels={"aliyun.com/gpu-count": "2"})
+    gpu_pod(bench, worker, "quarter", 4, annotations={"cardpack.io/gpu-mem-percent": "25"})
+    bench.pod("whole", 0, spec=worker.spec(("c0",), (16,)), labels={"ack.gpushare.placement": "require-whole-device"})
+    names = ["before", "pair", "quarter", "whole", *(["sidecar"] if sidecars else [])]
+    all_run(bench, worker, names)
+    for name in names:
+        wait_for(lambda n=name: annotation(bench.get(n), ASSIGNED) == "true", f"{name} assigned", 30)
+    for name in names:
+        if name != "pair":
+            check(sees(worker, name) == {annotation(bench.get(name), IDX)}, bench.get(name)["metadata"])
+    check(len(sees(worker, "pair")) == 2, "two cards")
+    others = set().union(*(sees(worker, name) for name in names if name != "whole"))
+    check(sees(worker, "whole").isdisjoint(others), f"the whole card is among {others}")
+    if sidecars:
+        check(sees(worker, "sidecar", "beside") == sees(worker, "sidecar"), "the sidecar")
+
+
 @scenario("node")
 def hundred_thousand_devices(bench: Bench) -> None:
     """As many devices as cardpack-node offers: the kubelet counts them, and a pod gets most of a card.

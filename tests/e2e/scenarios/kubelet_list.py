@@ -60,7 +60,8 @@ def podresources_differ(bench: Bench) -> None:
         check(found == {"name": "one", "container": "c0", "kind": "cards", "annotated": other, "given": card}, found)
         events = [e for e in bench.cluster.list_all("/api/v1/events") if e["reason"] == "GPUCardsDiffer"]
         check([e["involvedObject"]["name"] for e in events] == ["one"], events)
-        wait_for(lambda: b'cardpack_containers_differing{node="n1"} 1\n' in extender.exchange("GET", "/metrics")[1], "the extender", 30)
+        row = b'\ncardpack_containers_differing{node="n1"} 1\n'
+        wait_for(lambda: row in extender.exchange("GET", "/metrics")[1], "the extender", 30)
         said = doctor(bench, 1)
         check(any(f"container c0: its annotations name card {other}" in line for line in said), said)
     wait_for(lambda: annotation(bench.get("one"), IDX) == card, "the annotation to be set back", 120)

@@ -3,7 +3,7 @@
 Each rule names the place where it was read: VD is volcano-sh/devices, EA elastic-ai/elastic-gpu-agent, GM
 tkestack/gpu-manager, GA tkestack/gpu-admission, VV Project-HAMi/volcano-vgpu-device-plugin, VO
 volcano-sh/volcano, HA Project-HAMi/HAMi. An agent knows the API server's objects and what the
-kubelet asks it for; it does not know cardpack.
+kubelet asks it for; it does not know cardpack. scenarios/plugins.py drives the real programs.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Volcano(Agent):
                 cards = numbers(notes_of(p).get(self.index, ""))
                 if not cards or any(card >= self.cards for card in cards):
                     raise Refused("failed to find gpu ids")
-                self.annotate(p, {self.assigned: "true", self.when: str(time.time_ns())})
+                self.annotate(p, {self.assigned: "true"})
                 return cards
         raise Refused("failed to find candidate pod")
 

@@ -142,9 +142,16 @@ int nvmlDeviceGetName(struct nvmlDevice *d, char *out, unsigned int n)
                                 s == NULL ? "" : s->profile));
 }
 
+static void pci(unsigned int bus, struct pci *ret)
+{
+    *ret = (struct pci){.bus = bus};
+    (void)snprintf(ret->legacy, sizeof ret->legacy, "0000:%02X:00.0", bus & 0xff);
+    (void)snprintf(ret->bus_id, sizeof ret->bus_id, "00000000:%02X:00.0", bus & 0xff);
+}
+
 int nvmlDeviceGetPciInfo_v3(struct nvmlDevice *d, struct pci *ret)
 {
-    CARD_CALL(d, *ret = (struct pci){.bus = c->bus});
+    CARD_CALL(d, pci(c->bus, ret));
 }
 
 int nvmlDeviceGetMemoryInfo(struct nvmlDevice *d, struct memory *ret)

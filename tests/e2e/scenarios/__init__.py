@@ -60,6 +60,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "workers",
     "rollout",
     "agents",
+    "plugins",
     "usage",
     "kubelet_list",
     "node_load",

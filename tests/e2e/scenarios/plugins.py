@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench import NOBODY, Bench, check, scenario
+from bench import MANIFESTS, NOBODY, Bench, check, scenario
 from component import wait_for
 from daemon import Daemon
 from plugins import KINDS, Plugin, card_uuid, programs
@@ -23,6 +23,9 @@ VOLCANO = "volcano.sh/gpu-memory"
 ELASTIC, ELASTIC_CORE = "elasticgpu.io/gpu-memory", "elasticgpu.io/gpu-core"
 TENCENT, TENCENT_CORE = "tencent.com/vcuda-memory", "tencent.com/vcuda-core"
 LOCK = "hami.io/mutex.lock"
+VGPU = tuple(f"volcano.sh/vgpu-{name}" for name in ("number", "memory", "cores"))
+HAMI = ("nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpucores")
+NO_NODE_HAS = HAMI[1:]
 MERGE = "application/merge-patch+json"
 
 
@@ -90,7 +93,11 @@ class Node:
 def with_cardpack(bench: Bench, resources: Sequence[str], play: Callable[[], None]) -> None:
     """kube-scheduler asks cardpack about these resources meanwhile."""
     programs()
-    entries = "".join(f"\n  - name: {name}\n    ignoredByScheduler: false" for name in resources)
+    entries = "".join(
+        f"\n  - name: {name}\n    ignoredByScheduler: {str(name in NO_NODE_HAS).lower()}"
+        for name in resources
+        if name != HAMI[0]  # the shipped configuration has it
+    )
     bench.start_scheduler(overrides={"managedResources": entries})
     try:
         play()
@@ -199,7 +206,47 @@ def play_tencent(bench: Bench) -> None:
         check(got == said, f"{name} c{index}: {got}, not {said}")
 
 
-# ---- HAMi's two plugins: the annotations are written by hand, as their schedulers write them ----------
+# ---- HAMi's two plugins -------------------------------------------------------------------------------
+
+
+@scenario("node")
+def real_vgpu(bench: Bench) -> None:
+    """Volcano's vGPU plugin: each container has the cards and the limits of its pod's annotation."""
+    with_cardpack(bench, VGPU, lambda: play_family(bench, "vgpu", "volcano-vgpu", VGPU, "volcano.sh/vgpu-ids-new"))
+
+
+@scenario("node")
+def real_hami(bench: Bench) -> None:
+    """HAMi's plugin: likewise, and its lock is released in the end."""
+    key = "hami.io/vgpu-devices-allocated"
+    with_cardpack(bench, HAMI, lambda: play_family(bench, "hami", "hami", HAMI, key))
+
+
+def play_family(bench: Bench, kind: str, dialect: str, resources: Sequence[str], key: str) -> None:
+    """Pods of one card at once, one with two cards, and one whose second container has the card."""
+    bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "components" / "node-lock" / "rbac.yaml"))
+    node = Node(bench, kind, 2, 1000)
+    bench.cardpack(f"--dialects={dialect}", "--swap-guard=require")
+
+    def limits(count: int, mem: int, cores: int) -> dict[str, int]:
+        return dict(zip(resources, (count, mem, cores), strict=True))
+
+    asked = {f"p{i}": (1, 100 + 10 * i, 10 + i) for i in range(4)} | {"pair": (2, 50, 5), "second": (1, 60, 6)}
+    for name, its in asked.items():
+        node.pod(name, *([{}] if name == "second" else []), limits(*its))
+    for name, (_, mem, cores) in asked.items():
+        found = node.running(name, "c1" if name == "second" else "c0")
+        said = [one.split(",") for one in node.notes(name)[key].replace(";", "").split(":") if one]
+        check([uuid for uuid, *_ in said] == found.env["NVIDIA_VISIBLE_DEVICES"].split(","), (said, found.env))
+        check(len(said) == asked[name][0] and all(one[2:] == [str(mem), str(cores)] for one in said), said)
+        has(found, node.plugin.kind.cards(found), *((int(one[0][4:12], 16), mem, cores) for one in said))
+        phase = key.partition("/")[0] + "/bind-phase"
+        wait_for(lambda n=name: node.notes(n)[phase] == "success", f"{name} acknowledged", 30)
+    for lock in (LOCK, "hamivgpu"):
+        wait_for(lambda one=lock: node.annotation(one) is None, "the lock released", 30)
+
+
+# ---- the same without cardpack: the annotations are written by hand, as their schedulers write them ----------
 
 
 def segment(*cards: tuple[int, int, int]) -> str:

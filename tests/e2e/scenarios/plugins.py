@@ -53,8 +53,20 @@ class Node:
         return self.bench.get(name)["metadata"].get("annotations") or {}
 
     def running(self, name: str, container: str = "c0") -> Container:
-        """A container, once it runs."""
-        return self.worker.wait_container(name, container, timeout=60)
+        """A container, once it runs. kube-scheduler 1.20 must be told to try a pod that waits again."""
+        kicked = time.monotonic()
+
+        def find() -> Container | None:
+            nonlocal kicked
+            found = self.worker.find(name, container)
+            if found is None and time.monotonic() > kicked + 2:
+                self.bench.kick()
+                kicked = time.monotonic()
+            return found
+
+        found = wait_for(find, f"container {container} of {name}", 60, poll=0.05)
+        assert found is not None
+        return found
 
     def cards(self, name: str, container: str = "c0") -> list[int]:
         """The cards that a container really has."""

@@ -20,6 +20,11 @@
  * 0.05 at the least, and as no more if no pod asked for several cards: where nearly equal costs
  * decide, pods go together, because the pods that come may be larger than those that came.
  *
+ * And where pods come and go, the nodes are kept that alone, a tenth of all at the most, can hold
+ * some shape of several cards, by their model or by their CPU: a pod of fewer cards costs there
+ *     turnover x 0.3 x min(1, 10 x the share of wholly free cards) more,
+ * so it goes there only if little else is left. In a cluster that is used up that is nothing.
+ *
  * Values are whole numbers of millionths of a card, so equal nodes have equal costs, in whichever
  * order their cards are added.
  *
@@ -64,6 +69,12 @@ struct market_kind {
     struct market_values *values; /* borrowed from `owned`; NULL: no price yet */
 };
 
+/* Nodes that few others can stand in for: those of at least so many cards and so much CPU. */
+struct market_reserved {
+    uint32_t cards; /* 0: none are kept */
+    int64_t cpu;
+};
+
 struct market_solve;
 
 struct market {
@@ -75,8 +86,10 @@ struct market {
     double core_price;           /* of the pods that ask for no card; in cards */
     double placed;               /* pods that got cards, and that gave them back; see turnover */
     double departed;
-    double turnover;            /* at the latest solve */
-    int32_t drain;              /* millionths of a card */
+    double turnover; /* at the latest solve */
+    int32_t drain;   /* millionths of a card */
+    int32_t reserve; /* the same: what a pod costs more on the nodes below */
+    struct market_reserved reserved[MARKET_KINDS]; /* by kind of their first card */
     uint64_t solved;            /* number of solves so far; 0: there are no prices */
     uint64_t solved_arrivals;   /* shapes.arrivals at the latest one */
     uint64_t interval;          /* arrivals after which its prices are old, at most */

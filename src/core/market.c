@@ -320,11 +320,24 @@ static int64_t market_cost_of_several(const struct market_ask *ask, const struct
            market_drain(ask, &idle, parts);
 }
 
+/* See market.reserve. */
+static int64_t market_reserve(const struct market_ask *ask, const struct node *n)
+{
+    uint8_t kind = n->n_cards == 0 ? 0 : n->cards[0].kind;
+    if (kind == 0)
+        return 0;
+    const struct market_reserved *r = &ask->market->reserved[kind - 1];
+    bool kept = ask->cards < r->cards && n->n_cards >= r->cards &&
+                market_cores_of(n->host_total.cpu) >= r->cpu;
+    return kept ? ask->market->reserve : 0;
+}
+
 int64_t market_cost(const struct market_ask *ask, const struct node *n)
 {
     if (ask->market->solved == 0)
         return MARKET_NO_COST;
-    return ask->cards == 1 ? market_cost_of_one(ask, n) : market_cost_of_several(ask, n);
+    int64_t cost = ask->cards == 1 ? market_cost_of_one(ask, n) : market_cost_of_several(ask, n);
+    return cost == MARKET_NO_COST ? cost : cost + market_reserve(ask, n);
 }
 
 int64_t market_value(const struct market *m, const struct node *n)

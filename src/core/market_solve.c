@@ -456,7 +456,7 @@ bool market_solve_step(struct market_solve *s)
 }
 
 /* A value of more than 2000 cards is cut: only requests that make no sense lead to one. */
-static int32_t market_solve_millionths(double cards)
+int32_t market_solve_millionths(double cards)
 {
     return (int32_t)lrint(1e6 * market_solve_clip(cards, -2000, 2000));
 }
@@ -510,6 +510,7 @@ bool market_solve_publish(struct market_solve *s, struct market *m)
     }
     m->core_price = s->core_price;
     m->drain = market_solve_drain(s, m->turnover);
+    market_solve_reserve(s, m);
     m->solved++;
     return true;
 }

@@ -14,3 +14,9 @@ bool market_solve_step(struct market_solve *s);
 /* Writes the prices into m->shapes, m->core_price, and m->rates, and the values of the kinds into
  * new tables. False: no memory, and nothing has changed. */
 bool market_solve_publish(struct market_solve *s, struct market *m);
+
+/* In millionths, rounded. */
+int32_t market_solve_millionths(double cards);
+
+/* Sets m->reserved and m->reserve. */
+void market_solve_reserve(const struct market_solve *s, struct market *m);

@@ -480,6 +480,38 @@ START_TEST(equal_pods_go_together)
 
 END_TEST
 
+/* Only two nodes have the cores for the pods of eight cards. Without pods that leave
+ * nothing is kept. */
+START_TEST(nodes_that_few_can_stand_in_for_are_kept)
+{
+    struct market_ask ask;
+    struct market *m = market_of(&r);
+    add_nodes(&r, 'n', 18, 100, 8, "96", "A");
+    add_nodes(&r, 'm', 2, 100, 8, "128", "B");
+    see(m, (struct shape){.mem = 50, .cards = 1, .cpu = 1000}, 40);
+    see(m, (struct shape){.mem = 100, .cards = 8, .cpu = 120000}, 4);
+    solve(&r);
+    ck_assert_int_eq(m->reserve, 0);
+    m->placed = m->departed = 100;
+    solve(&r);
+    ck_assert_int_eq(m->reserve, 300000);
+    struct request one = wants(&r, 50, 1, 1000);
+    market_ask(m, &one, &ask);
+    int64_t kept = market_cost(&ask, node_of(&r, "m0"));
+    int64_t other = market_cost(&ask, node_of(&r, "n0"));
+    m->reserve = 0;
+    ck_assert_int_eq(market_cost(&ask, node_of(&r, "m0")), kept - 300000);
+    ck_assert_int_eq(market_cost(&ask, node_of(&r, "n0")), other);
+    m->reserve = 300000;
+    struct request eight = wants(&r, 100, 8, 120000);
+    market_ask(m, &eight, &ask);
+    int64_t its = market_cost(&ask, node_of(&r, "m0"));
+    m->reserve = 0;
+    ck_assert_int_eq(market_cost(&ask, node_of(&r, "m0")), its);
+}
+
+END_TEST
+
 /* Until there are prices, the node and the card are those of binpack. */
 START_TEST(no_prices_yet)
 {
@@ -553,6 +585,7 @@ int main(void)
     tcase_add_test(tc, a_node_without_cpu_figures);
     tcase_add_test(tc, cards_out_of_use);
     tcase_add_test(tc, equal_pods_go_together);
+    tcase_add_test(tc, nodes_that_few_can_stand_in_for_are_kept);
     tcase_add_test(tc, no_prices_yet);
     tcase_add_test(tc, each_pod_counts_once);
     suite_add_tcase(suite, tc);

@@ -32,15 +32,19 @@ static inline char *str_copy(char *to, struct str s)
 {
     const size_t half = 8;
     const size_t step = 16;
-    if (s.n < half) {
+    const size_t stride = 32;
+    if (s.n >= stride) {
+        for (size_t i = 0; i + stride < s.n; i += stride)
+            memcpy(to + i, s.p + i, stride);
+        memcpy(to + s.n - stride, s.p + s.n - stride, stride);
+    } else if (s.n < half) {
         for (size_t i = 0; i < s.n; i++)
             to[i] = s.p[i];
     } else if (s.n < step) {
         memcpy(to, s.p, half);
         memcpy(to + s.n - half, s.p + s.n - half, half);
     } else {
-        for (size_t i = 0; i + step < s.n; i += step)
-            memcpy(to + i, s.p + i, step);
+        memcpy(to, s.p, step);
         memcpy(to + s.n - step, s.p + s.n - step, step);
     }
     return to + s.n;

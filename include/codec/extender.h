@@ -52,18 +52,19 @@ enum offer {
     OFFER_UNRESOLVABLE, /* refused, and no eviction can help */
 };
 
-/* Why candidate i is refused; the string is valid until the next call. *ret_same: a number that all
- * candidates with this text, and no others, have; 0: there is none. The text is then made once. */
-typedef struct str filter_reason_fn(void *ctx, size_t i, unsigned *ret_same);
+/* Why candidate i is refused; the string is valid until the next call. *ret_common, which is false
+ * before: all refused candidates of its kind have this text. It is then made once. */
+typedef struct str filter_reason_fn(void *ctx, size_t i, bool *ret_common);
 
 /*
  * Writes an ExtenderFilterResult. It contains the offered candidates in the request's form (names
  * or whole objects) and order, and each refused candidate with its reason. Unresolvable ones are in
  * both maps, because schedulers before 1.21 know only FailedNodes. offers: one enum offer for each
- * candidate.
+ * candidate. kinds: a number for each, see filter_reason_fn.
  */
 void extender_write_filter(struct buf *out, const struct filter_args *args,
-                           const unsigned char *offers, filter_reason_fn *reason, void *ctx);
+                           const unsigned char *offers, const unsigned char *kinds,
+                           filter_reason_fn *reason, void *ctx);
 
 /*
  * Writes a HostPriorityList, a bare array: each candidate with its score, in the request's order.

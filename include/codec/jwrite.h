@@ -24,9 +24,6 @@ void jwrite_key(struct jwrite *w, struct str key);
 /* The same for a key that is already JSON, with its quotes. */
 void jwrite_raw_key(struct jwrite *w, struct str json);
 
-/* A key as above, and as its value the n bytes of a value that were written to w->out at `at`. */
-void jwrite_raw_key_again(struct jwrite *w, struct str json, size_t at, size_t n);
-
 void jwrite_str(struct jwrite *w, struct str s); /* absent: null */
 
 /* The same with `by` in place of each c, which is ASCII; s is not absent. */

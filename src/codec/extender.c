@@ -10,9 +10,6 @@
 
 #include <limits.h>
 
-/* Reasons of one answer that are not made again. */
-#define WRITTEN_TEXTS 64
-
 /* Candidates that are looked at together. */
 #define GATHER_MAX ((size_t)512)
 
@@ -284,33 +281,49 @@ static void extender_write_key(struct jwrite *w, const struct filter_args *args,
 
 /* A reason that was written already. */
 struct written {
-    unsigned same; /* its number; 0: none */
-    size_t at;     /* where its JSON is in the answer */
-    size_t n;
+    size_t at; /* where its JSON is in the answer */
+    size_t n;  /* 0: it was not written, or is not common */
 };
 
 static void extender_write_refusal(struct jwrite *w, const struct filter_args *args, size_t i,
-                                   struct str text, struct written *before)
+                                   struct str text, struct written *ret)
 {
     extender_write_key(w, args, i);
-    before->at = w->out->n;
+    ret->at = w->out->n;
     extender_write_reason(w, text);
-    before->n = w->out->n - before->at;
+    ret->n = w->out->n - ret->at;
+}
+
+/* Whether none of eight candidates has an offer from `from` on, or `from` itself if that is
+ * OFFER_FITS. */
+static inline bool extender_has_none(const unsigned char *offers, enum offer from)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t eight;
+    memcpy(&eight, offers, sizeof(eight));
+    if (from == OFFER_FITS)
+        return ((eight - ones) & ~eight & ones << 7) == 0;
+    return (eight & ones << 1) == 0;
 }
 
 /*
  * The candidates with an offer from `from` to `to`, up to `max` of them from *at on. Their numbers
  * are gathered without a branch for each: which of them are offered is not predictable.
  */
-static size_t extender_gather(const unsigned char *offers, size_t n, enum offer from, enum offer to,
-                              size_t *at, uint32_t ret[static GATHER_MAX])
+static inline size_t extender_gather(const unsigned char *offers, size_t n, enum offer from,
+                                     enum offer to, size_t *at, uint32_t ret[static GATHER_MAX])
 {
     size_t count = 0;
     size_t i = *at;
     size_t end = MIN_OF(n, i + GATHER_MAX);
-    for (; i < end; i++) {
-        ret[count] = (uint32_t)i;
-        count += (unsigned)(offers[i] - from) <= (unsigned)(to - from) ? 1 : 0;
+    while (i < end) {
+        size_t next = MIN_OF(end, i + 8);
+        if (next - i == 8 && extender_has_none(offers + i, from))
+            i = next;
+        for (; i < next; i++) {
+            ret[count] = (uint32_t)i;
+            count += (unsigned)(offers[i] - from) <= (unsigned)(to - from) ? 1 : 0;
+        }
     }
     *at = i;
     return count;
@@ -324,26 +337,51 @@ static bool extender_has_offers(const unsigned char *offers, size_t n, enum offe
     return most >= from;
 }
 
-static void extender_write_refused(struct jwrite *w, const struct filter_args *args,
-                                   const unsigned char *offers, enum offer from,
-                                   filter_reason_fn *reason, void *ctx)
+/* Writes the first of these candidates, n of them, whose reasons were written before. Returns how
+ * many. */
+static size_t extender_write_again(struct jwrite *w, const struct filter_args *args,
+                                   const unsigned char *kinds, const struct written *texts,
+                                   const uint32_t *found, size_t n)
 {
-    struct written texts[WRITTEN_TEXTS] = {{.same = 0}};
+    struct buf *out = w->out;
+    size_t k = 0;
+    for (; args->plain && k < n; k++) {
+        const struct written *text = &texts[kinds[found[k]]];
+        struct str name = extender_quoted(args->names[found[k]]);
+        if (text->n == 0 || !buf_reserve(out, name.n + text->n + 2))
+            break;
+        char *to = out->p + out->n;
+        *to++ = ',';
+        to = str_copy(to, name);
+        *to++ = ':';
+        to = str_copy(to, (struct str){out->p + text->at, text->n});
+        out->n = (size_t)(to - out->p);
+    }
+    return k;
+}
+
+static void extender_write_refused(struct jwrite *w, const struct filter_args *args,
+                                   const unsigned char *offers, const unsigned char *kinds,
+                                   enum offer from, filter_reason_fn *reason, void *ctx)
+{
+    struct written texts[UCHAR_MAX + 1] _uninitialized_;
     uint32_t found[GATHER_MAX] _uninitialized_;
+    size_t at = extender_has_offers(offers, args->n, from) ? 0 : args->n;
     jwrite_object_begin(w);
-    for (size_t at = extender_has_offers(offers, args->n, from) ? 0 : args->n; at < args->n;) {
+    if (at < args->n)
+        memset(texts, 0, sizeof(texts));
+    while (at < args->n) {
         size_t n = extender_gather(offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
         for (size_t k = 0; k < n; k++) {
-            size_t i = found[k];
-            unsigned same = 0;
-            struct str text = reason(ctx, i, &same);
-            struct written *before = &texts[same % WRITTEN_TEXTS];
-            if (same > 0 && before->same == same && args->plain) {
-                jwrite_raw_key_again(w, extender_quoted(args->names[i]), before->at, before->n);
-            } else {
-                extender_write_refusal(w, args, i, text, before);
-                before->same = same;
-            }
+            k += extender_write_again(w, args, kinds, texts, found + k, n - k);
+            if (k == n)
+                break;
+            bool common = false;
+            struct str text = reason(ctx, found[k], &common);
+            struct written written;
+            extender_write_refusal(w, args, found[k], text, &written);
+            if (common)
+                texts[kinds[found[k]]] = written;
         }
     }
     jwrite_object_end(w);
@@ -388,7 +426,8 @@ static void extender_write_objects(struct jwrite *w, const struct filter_args *a
 }
 
 void extender_write_filter(struct buf *out, const struct filter_args *args,
-                           const unsigned char *offers, filter_reason_fn *reason, void *ctx)
+                           const unsigned char *offers, const unsigned char *kinds,
+                           filter_reason_fn *reason, void *ctx)
 {
     struct jwrite w;
     jwrite_init(&w, out);
@@ -413,9 +452,9 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
         jwrite_null(&w);
     }
     jwrite_key(&w, STR("FailedNodes"));
-    extender_write_refused(&w, args, offers, OFFER_REFUSED, reason, ctx);
+    extender_write_refused(&w, args, offers, kinds, OFFER_REFUSED, reason, ctx);
     jwrite_key(&w, STR("FailedAndUnresolvableNodes"));
-    extender_write_refused(&w, args, offers, OFFER_UNRESOLVABLE, reason, ctx);
+    extender_write_refused(&w, args, offers, kinds, OFFER_UNRESOLVABLE, reason, ctx);
     jwrite_key(&w, STR("Error"));
     jwrite_str(&w, STR(""));
     jwrite_object_end(&w);

@@ -122,21 +122,6 @@ void jwrite_raw_key(struct jwrite *w, struct str json)
     w->comma = false;
 }
 
-void jwrite_raw_key_again(struct jwrite *w, struct str json, size_t at, size_t n)
-{
-    struct buf *out = w->out;
-    assert(buf_failed(out) || at + n <= out->n);
-    if (!buf_reserve(out, json.n + 2 + n))
-        return;
-    char *to = out->p + out->n;
-    *to = ',';
-    to = str_copy(to + (w->comma ? 1 : 0), json);
-    *to++ = ':';
-    memcpy(to, out->p + at, n);
-    out->n = (size_t)(to - out->p) + n;
-    w->comma = true;
-}
-
 void jwrite_str(struct jwrite *w, struct str s)
 {
     jwrite_separate(w);

@@ -6,6 +6,7 @@
 #include "unit.h"
 #include "wire.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 #define POD "\"Pod\":{\"metadata\":{\"name\":\"p\"}}"
@@ -182,15 +183,14 @@ static enum offer offer_by_name(struct str name)
     return str_starts(name, STR("never")) ? OFFER_UNRESOLVABLE : OFFER_REFUSED;
 }
 
-/* The two texts that several candidates have are at one place of the writer's table. */
-static struct str reason_by_name(void *ctx, size_t i, unsigned *ret_same)
+static struct str reason_by_name(void *ctx, size_t i, bool *ret_common)
 {
     const struct filter_args *args = ctx;
     enum offer offer = offer_by_name(args->names[i]);
     ck_assert(offer == OFFER_REFUSED || offer == OFFER_UNRESOLVABLE);
     if (str_eq(args->names[i], STR("never-%")))
         return STR("\"5%\" of %d");
-    *ret_same = offer == OFFER_UNRESOLVABLE ? 1 : 65;
+    *ret_common = true;
     return offer == OFFER_UNRESOLVABLE ? STR("no GPU, \"sorry\"")
                                        : STR("Insufficient GPU Memory in one device");
 }
@@ -198,10 +198,13 @@ static struct str reason_by_name(void *ctx, size_t i, unsigned *ret_same)
 static void answer(struct filter_args *args, struct buf *out)
 {
     static unsigned char offers[4096];
+    static unsigned char kinds[4096];
     ck_assert_uint_le(args->n, sizeof(offers));
-    for (size_t i = 0; i < args->n; i++)
+    for (size_t i = 0; i < args->n; i++) {
         offers[i] = (unsigned char)offer_by_name(args->names[i]);
-    extender_write_filter(out, args, offers, reason_by_name, args);
+        kinds[i] = str_eq(args->names[i], STR("never-%")) ? UCHAR_MAX : offers[i];
+    }
+    extender_write_filter(out, args, offers, kinds, reason_by_name, args);
 }
 
 static const struct {

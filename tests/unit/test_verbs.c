@@ -381,12 +381,12 @@ START_TEST(a_reason_quotes_no_percent_sign)
 
 END_TEST
 
-static struct str reason_of_verdict(void *ctx, size_t i, unsigned *ret_same)
+static struct str reason_of_verdict(void *ctx, size_t i, bool *ret_common)
 {
     static char bytes[512];
     static struct buf scratch;
     scratch = BUF_ON(bytes);
-    *ret_same = i == 0 ? 0 : 1;
+    *ret_common = i > 0;
     return verdict_reason(*(const enum verdict *)ctx, STR("n%s"), &scratch);
 }
 
@@ -402,7 +402,7 @@ START_TEST(the_reason_of_a_verdict_has_no_percent_sign)
     struct str own = verdict_reason(v, names[0], &scratch);
     ck_assert_ptr_null(memchr(own.p, '%', own.n));
     buf_init(&out, MIB);
-    extender_write_filter(&out, &args, offers, reason_of_verdict, &v);
+    extender_write_filter(&out, &args, offers, offers, reason_of_verdict, &v);
     has_no_format(buf_cstr(&out), verdict_name(v));
     buf_done(&out);
 }

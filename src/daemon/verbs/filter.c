@@ -15,6 +15,8 @@
 #include "report/judge.h"
 #include "report/lack_write.h"
 
+#include <limits.h>
+
 #define OUT_OF_MEMORY "cardpack is out of memory"
 
 /*
@@ -37,8 +39,9 @@ struct filter {
     struct arena *arena;
     const struct filter_args *args;
     struct judgement judgement;
-    unsigned char *offers; /* enum offer of each candidate */
-    struct buf scratch;    /* text of the last reason */
+    unsigned char *offers;      /* enum offer of each candidate */
+    const unsigned char *kinds; /* of each candidate; see filter_kinds */
+    struct buf scratch;         /* text of the last reason */
     char scratch_bytes[512];
     struct told told[8];
     size_t n_told;
@@ -112,21 +115,16 @@ static struct str filter_reason_of_quota(struct filter *f, enum verdict v, size_
     return n == NULL ? STR_NULL : filter_refusal_of(f, n, v, i);
 }
 
-static struct str filter_reason_of(void *ctx, size_t i, unsigned *ret_same)
+static struct str filter_reason_of(void *ctx, size_t i, bool *ret_common)
 {
     struct filter *f = ctx;
     const struct judgement *j = &f->judgement;
     enum verdict v = (enum verdict)j->verdicts[i];
     struct str name = f->args->names[i];
     struct str text = judge_refusal(j, i);
-    if (v == VERDICT_BAD_REQUEST) {
-        *ret_same = v;
-        return str_of(j->bad_request.text);
-    }
-    if (text.p != NULL) {
-        *ret_same = VERDICT_COUNT + j->refusals[i];
-        return text;
-    }
+    *ret_common = v == VERDICT_BAD_REQUEST || text.p != NULL;
+    if (*ret_common)
+        return text.p != NULL ? text : str_of(j->bad_request.text);
     if (v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED)
         text = filter_reason_of_quota(f, v, i);
     if (text.p != NULL)
@@ -134,8 +132,23 @@ static struct str filter_reason_of(void *ctx, size_t i, unsigned *ret_same)
     if (filter_is_of_node(v) && j->counts[v] <= NODES_NAMED)
         return fit_reason(v == VERDICT_BAD_CARDS ? cache_node(f->cache, name) : NULL, v, name,
                           &f->scratch);
-    *ret_same = v;
+    *ret_common = true;
     return filter_tell(f, v);
+}
+
+/* Numbers by which filter_reason_of has common texts. NULL: no memory. */
+static const unsigned char *filter_kinds(const struct filter *f)
+{
+    const struct judgement *j = &f->judgement;
+    unsigned char *kinds = NULL;
+    static_assert(VERDICT_COUNT + JUDGE_OUTCOMES_MAX <= UCHAR_MAX, "numbers fit into a byte");
+    if (j->refusals == NULL)
+        return j->verdicts;
+    kinds = arena_alloc(f->arena, f->args->n);
+    for (size_t i = 0; kinds != NULL && i < f->args->n; i++)
+        kinds[i] =
+            (unsigned char)(j->refusals[i] == 0 ? j->verdicts[i] : VERDICT_COUNT + j->refusals[i]);
+    return kinds;
 }
 
 /* Logs how many candidates got each verdict. */
@@ -242,7 +255,8 @@ static enum errc filter_decide(struct service *s, struct filter *f, struct arena
     if (code != OK)
         return code;
     f->offers = arena_alloc(a, f->args->n);
-    if (f->offers == NULL)
+    f->kinds = filter_kinds(f);
+    if (f->offers == NULL || f->kinds == NULL)
         return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
     shorter = shorter && request_shares(&f->judgement.request); /* else scores do not differ */
     filter_offer_all(f, shorter ? OFFER_LEFT_OUT : OFFER_FITS);
@@ -289,6 +303,6 @@ void filter_handle(struct service *s, struct http_request *r)
         filter_fail(r, OUTCOME_REFUSED, later);
         return;
     }
-    extender_write_filter(r->answer, &args, f.offers, filter_reason_of, &f);
+    extender_write_filter(r->answer, &args, f.offers, f.kinds, filter_reason_of, &f);
     http_request_respond(r, 200, "application/json");
 }

@@ -16,9 +16,11 @@ static inline const char *jskim_over_space(const char *p, const char *end)
 }
 
 /* Moves over a character that is not plain; NULL: it is invalid. */
-static const char *jskim_over_odd(const char *p, const char *end)
+static inline const char *jskim_over_odd(const char *p, const char *end)
 {
     size_t n = 0;
+    if (*p == '\\' && end - p >= 2 && (p[1] == '"' || p[1] == '\\')) /* nearly all */
+        return p + 2;
     if (*p == '\\')
         return jtoken_escape(p, end, &n) < 0 ? NULL : p + n;
     n = (unsigned char)*p < 0x20 ? 0 : jscan_utf8(p, end);

@@ -56,6 +56,7 @@ struct judge_row {
     uint32_t n_outcomes;
     uint32_t cap_outcomes;
     size_t bytes;
+    bool unused; /* all entries are empty */
     /* The cache as it was when all entries of changed nodes were forgotten. */
     uint64_t stamps;
     uint64_t members;
@@ -140,6 +141,11 @@ const struct judge_entry *judge_row_fits(struct judge_memo *m, struct judge_row 
 const struct judge_entry *judge_row_refuses(struct judge_memo *m, struct judge_row *row,
                                             const struct node *n, const struct request *r,
                                             enum verdict v, const struct lack *lack);
+
+/* The same with the outcome of another node that had the same refusal but for this figure. */
+const struct judge_entry *judge_row_refuses_again(struct judge_memo *m, struct judge_row *row,
+                                                  const struct node *n, uint32_t outcome,
+                                                  uint64_t figure);
 
 /* Adds the outcome of `times` nodes to the sum of its verdict. figure: the highest one of them. */
 void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t figure,

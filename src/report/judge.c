@@ -30,7 +30,12 @@ struct question {
     bool avoids_swaps;
     bool weighs; /* scores are costs, which are as expensive as a verdict */
     struct score score;
-    struct judge_tally tallies[JUDGE_OUTCOMES_MAX + 1]; /* by the number of the outcome */
+    /* The outcome of a refusal by the node's sums alone, and what nodes with it have. */
+    enum verdict plain;
+    int64_t plain_largest;
+    uint32_t plain_outcome;      /* its number; 0: none is known */
+    struct judge_tally *tallies; /* by the number of the outcome; JUDGE_OUTCOMES_MAX + 1 of them */
+    uint32_t n_tallies;          /* how many of them are in use */
 };
 
 static size_t judge_slot_of(const struct judged_nodes *t, const struct node *n)
@@ -125,6 +130,12 @@ static void judge_set_score(struct question *q, size_t i, uint64_t score)
         q->judgement->scores[i] = score;
 }
 
+static void judge_open_tallies(struct question *q)
+{
+    while (q->n_tallies <= q->row->n_outcomes)
+        q->tallies[q->n_tallies++] = (struct judge_tally){.times = 0};
+}
+
 /* Opens the row for the first expensive node: most requests have no such node. */
 static struct judge_row *judge_row_of(struct question *q)
 {
@@ -138,6 +149,8 @@ static struct judge_row *judge_row_of(struct question *q)
     q->judgement->row = q->row;
     if (q->row == NULL)
         q->memo = NULL;
+    else
+        judge_open_tallies(q);
     return q->row;
 }
 
@@ -152,6 +165,25 @@ static const struct judge_entry *judge_recall(struct question *q, const struct n
     return unscored && q->judgement->scores != NULL && judge_compares(q) ? NULL : e;
 }
 
+/* Whether lack_add takes only these figures of the node: of its sums, and with v NO_CARD_FREE the
+ * size of its largest card. */
+static bool judge_is_plain(const struct question *q, enum verdict v)
+{
+    return v == VERDICT_NODE_FULL || (v == VERDICT_NO_CARD_FREE && !q->lack.noted);
+}
+
+/* The same as the refusal before, without its figures being made again; NULL: it is another one. */
+static const struct judge_entry *judge_remember_plain(struct question *q, const struct node *n,
+                                                      enum verdict v)
+{
+    bool full = v == VERDICT_NODE_FULL;
+    if (q->plain_outcome == 0 || v != q->plain || !judge_is_plain(q, v) ||
+        (!full && n->largest != q->plain_largest))
+        return NULL;
+    int64_t figure = full ? node_left(n) : MAX_OF(n->most_free, (int64_t)0);
+    return judge_row_refuses_again(q->memo, q->row, n, q->plain_outcome, (uint64_t)figure);
+}
+
 /* Remembers what q->lack and the arguments say. NULL: it can't be remembered. */
 static const struct judge_entry *judge_remember(struct question *q, const struct node *n,
                                                 enum verdict v, uint64_t score)
@@ -161,9 +193,19 @@ static const struct judge_entry *judge_remember(struct question *q, const struct
         return NULL;
     if (v == VERDICT_FITS)
         return judge_row_fits(q->memo, q->row, n, score);
+    const struct judge_entry *e = judge_remember_plain(q, n, v);
+    if (e != NULL)
+        return e;
     struct lack alone = {.free = 0};
     lack_add(&alone, n, r, v, &q->lack);
-    return judge_row_refuses(q->memo, q->row, n, r, v, &alone);
+    e = judge_row_refuses(q->memo, q->row, n, r, v, &alone);
+    judge_open_tallies(q);
+    if (e != NULL && judge_is_plain(q, v)) {
+        q->plain = v;
+        q->plain_largest = n->largest;
+        q->plain_outcome = judge_entry_outcome(e);
+    }
+    return e;
 }
 
 static enum verdict judge_repeat_refusal(struct question *q, const struct node *n,
@@ -221,7 +263,7 @@ static enum verdict judge_evaluate(struct question *q, const struct node *n, siz
     }
     if (work_is_over(j->request.work))
         return VERDICT_UNKNOWN_NODE; /* not reported: judge() fails */
-    q->lack = (struct lack){.free = 0};
+    q->lack.noted = false;
     j->request.work->cut = false;
     enum verdict v = fit_node(n, &j->request);
     uint64_t score = v == VERDICT_FITS ? judge_score_of(q, n) : SCORE_NONE;
@@ -297,20 +339,22 @@ static void judge_batch(struct question *q, const struct node *const *nodes, siz
 /* What the nodes of a known list that the row knows have in common. It is gathered without a branch
  * for each node: which of them fit is not predictable. */
 struct judge_listing {
-    unsigned char verdicts[JUDGE_OUTCOMES_MAX + 1]; /* by the number of the outcome */
-    struct judge_tally sums[LISTED_LANES][JUDGE_OUTCOMES_MAX + 1];
-    uint32_t n_outcomes; /* for which `verdicts` is filled */
-    bool compares;       /* the scores count */
+    uint32_t n;    /* outcomes for which the arrays are filled; one more than the row's */
+    bool compares; /* the scores count */
+    /* By the number of the outcome. */
+    unsigned char verdicts[JUDGE_OUTCOMES_MAX + 1];
+    struct judge_tally sums[JUDGE_OUTCOMES_MAX + 1][LISTED_LANES];
 };
 
 /* The row has learned outcomes. */
 static void judge_list_outcomes(struct question *q, struct judge_listing *l)
 {
     struct judgement *j = q->judgement;
-    for (; l->n_outcomes < q->row->n_outcomes; l->n_outcomes++) {
-        const struct judge_outcome *o = &q->row->outcomes[l->n_outcomes];
-        l->verdicts[l->n_outcomes + 1] = (unsigned char)o->verdict;
-        if (o->text.p != NULL && j->refusals == NULL)
+    for (; l->n <= q->row->n_outcomes; l->n++) {
+        const struct judge_outcome *o = l->n == 0 ? NULL : &q->row->outcomes[l->n - 1];
+        l->verdicts[l->n] = (unsigned char)(o == NULL ? VERDICT_FITS : o->verdict);
+        memset(l->sums[l->n], 0, sizeof(l->sums[l->n]));
+        if (o != NULL && o->text.p != NULL && j->refusals == NULL)
             j->refusals = arena_alloc(q->arena, q->n);
     }
 }
@@ -370,7 +414,7 @@ static size_t judge_listed_known(const struct question *q, struct judge_listing 
         uint32_t number = (uint32_t)(key & UINT16_MAX);
         if (key == 0 || (number | figure | no_score) == 0)
             return i;
-        struct judge_tally *sum = &l->sums[i % LISTED_LANES][number];
+        struct judge_tally *sum = &l->sums[number][i % LISTED_LANES];
         verdicts[i] = l->verdicts[number];
         sum->times++;
         sum->figure = MAX_OF(sum->figure, figure);
@@ -395,17 +439,28 @@ static void judge_foresee(const struct question *q, uint32_t slot)
     __builtin_prefetch(&n->simple);
 }
 
+/* Whether the row knows all of the candidate that is asked. */
+static bool judge_listed_is_known(const struct question *q, const struct judge_listing *l,
+                                  const struct judge_list *list, size_t i)
+{
+    const struct judge_entry *e = &q->row->entries[list->places[i]];
+    bool unscored = judge_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
+    return e->key != 0 && !(unscored && l->compares);
+}
+
 static void judge_listed(struct question *q, struct judge_listing *l, const struct judge_list *list)
 {
     const struct work *work = q->judgement->request.work;
-    for (size_t i = 0; !work_is_over(work); i++) {
-        i = judge_listed_fitting(q, l, list, i);
-        i = judge_listed_known(q, l, list, i);
-        if (i == q->n)
-            break;
+    for (size_t i = 0; i < q->n && !work_is_over(work);) {
+        if (judge_listed_is_known(q, l, list, i)) {
+            i = judge_listed_fitting(q, l, list, i);
+            i = judge_listed_known(q, l, list, i);
+            continue;
+        }
         if (i + ANEW_AHEAD < q->n)
             judge_foresee(q, list->slots[i + ANEW_AHEAD]);
         judge_listed_anew(q, l, list->slots[i], i);
+        i++;
     }
     q->judgement->request.work->steps += q->n;
 }
@@ -425,10 +480,10 @@ static void judge_find_denied(struct question *q, const struct judge_list *list)
 
 static void judge_count_listed(struct question *q, const struct judge_listing *l)
 {
-    for (unsigned lane = 0; lane < LISTED_LANES; lane++) {
-        for (uint32_t number = 0; number <= l->n_outcomes; number++) {
-            const struct judge_tally *sum = &l->sums[lane][number];
-            struct judge_tally *tally = &q->tallies[number];
+    for (uint32_t number = 0; number < l->n; number++) {
+        struct judge_tally *tally = &q->tallies[number];
+        for (unsigned lane = 0; lane < LISTED_LANES; lane++) {
+            const struct judge_tally *sum = &l->sums[number][lane];
             q->judgement->counts[l->verdicts[number]] += (unsigned)sum->times;
             tally->times += sum->times;
             tally->figure = MAX_OF(tally->figure, sum->figure);
@@ -442,7 +497,7 @@ static void judge_count_listed(struct question *q, const struct judge_listing *l
  */
 static bool judge_by_list(struct question *q, const struct filter_args *args)
 {
-    struct judge_listing l = {.n_outcomes = 0};
+    struct judge_listing l _uninitialized_;
     if (q->memo == NULL || args->list == 0 || !q->readable || q->held != NULL || q->own != NULL)
         return false;
     const struct judge_list *list =
@@ -451,6 +506,7 @@ static bool judge_by_list(struct question *q, const struct filter_args *args)
         return false;
     judge_row_sync(q->memo, q->row, q->cache);
     l.compares = q->judgement->scores != NULL && judge_compares(q);
+    l.n = 0;
     judge_list_outcomes(q, &l);
     judge_listed(q, &l, list);
     judge_count_listed(q, &l);
@@ -514,6 +570,8 @@ enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work 
                          .held = p != NULL && pod_holds(p) ? p->node : NULL,
                          .own = p == NULL ? NULL : p->claim,
                          .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER};
+    struct judge_tally tallies[JUDGE_OUTCOMES_MAX + 1] _uninitialized_;
+    q.tallies = tallies;
     score_begin(&q.score, &j.request, policy);
     q.weighs = scored && pack_has_costs(q.score.policy);
     if (memo != NULL && !judge_memo_begin(memo, cache))

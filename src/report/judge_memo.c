@@ -93,8 +93,12 @@ static struct judge_row *judge_memo_add_row(struct judge_memo *m, const struct r
         mem_free(row);
         return NULL;
     }
-    *row = (struct judge_row){
-        .request = copy, .hash = hash, .entries = entries, .n_entries = n, .bytes = bytes};
+    *row = (struct judge_row){.request = copy,
+                              .hash = hash,
+                              .entries = entries,
+                              .n_entries = n,
+                              .bytes = bytes,
+                              .unused = true};
     m->bytes += bytes;
     m->rows[m->n_rows++] = row;
     return row;
@@ -128,7 +132,9 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
         return NULL;
     if (!judge_memo_same_scene(&row->scene, scene)) {
         judge_memo_clear_outcomes(m, row);
-        memset(row->entries, 0, row->n_entries * sizeof(*row->entries));
+        if (!row->unused)
+            memset(row->entries, 0, row->n_entries * sizeof(*row->entries));
+        row->unused = true;
         row->scene = *scene;
     }
     row->asked = ++m->asked;
@@ -152,6 +158,7 @@ static const struct judge_entry *judge_memo_put(struct judge_memo *m, struct jud
         return NULL;
     struct judge_entry *e = &row->entries[place];
     *e = (struct judge_entry){.key = n->version << 16 | outcome, .figure = figure};
+    row->unused = false;
     return e;
 }
 
@@ -174,7 +181,9 @@ void judge_row_sync(const struct judge_memo *m, struct judge_row *row, const str
 {
     assert(m->n_slots >= c->n_slots);
     uint64_t now = c->changes.stamps;
-    if (row->members == c->members && now - row->stamps < CHANGES_STAMPED) {
+    if (row->unused) {
+        /* It knows nothing that could be forgotten. */
+    } else if (row->members == c->members && now - row->stamps < CHANGES_STAMPED) {
         for (uint64_t stamp = row->stamps + 1; stamp <= now; stamp++) {
             const struct node *n = cache_changed_node(change_stamped(&c->changes, stamp));
             judge_memo_check_entry(m, row, n->slot, n);
@@ -277,6 +286,14 @@ const struct judge_entry *judge_row_refuses(struct judge_memo *m, struct judge_r
     assert(v != VERDICT_FITS && figure >= 0);
     uint32_t outcome = judge_memo_outcome(m, row, v, &common, refused ? &refusal : NULL);
     return outcome == 0 ? NULL : judge_memo_put(m, row, n, outcome, (uint64_t)figure);
+}
+
+const struct judge_entry *judge_row_refuses_again(struct judge_memo *m, struct judge_row *row,
+                                                  const struct node *n, uint32_t outcome,
+                                                  uint64_t figure)
+{
+    assert(outcome > 0 && outcome <= row->n_outcomes);
+    return judge_memo_put(m, row, n, outcome, figure);
 }
 
 void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t figure,

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define CARD      16000 /* memory of each card */
 #define SHORTLIST 10
@@ -258,11 +259,17 @@ static void measure(enum pack policy)
     verbs_close(&d.verbs);
 }
 
-int main(void)
+/* Arguments: the policies; by default all. */
+int main(int argc, char **argv)
 {
     static const enum pack policies[] = {PACK_BINPACK, PACK_SPREAD, PACK_FGD, PACK_BID_PRICE};
 
-    for (size_t i = 0; i < COUNT_OF(policies); i++)
-        measure(policies[i]);
+    for (size_t i = 0; i < COUNT_OF(policies); i++) {
+        bool asked = argc == 1;
+        for (int k = 1; k < argc; k++)
+            asked = asked || strcmp(argv[k], pack_name(policies[i])) == 0;
+        if (asked)
+            measure(policies[i]);
+    }
     return 0;
 }

@@ -55,16 +55,21 @@ START_TEST(the_card_of_least_cost)
     learn(with_costs[_i]);
     q = wants(&r, 50, 1, 1000);
     ck_assert_uint_eq(card_of(&q, "n"), 1);
-    /* A policy for cards of the pod or of the node comes first. That of the configuration does not,
-     * unless the pod's policy for nodes has no costs. */
-    r.cache.settings.card_policy = PACK_SPREAD;
+    /* A policy for cards of the pod or of the node comes first. */
     q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 1);
     q.card_policy = PACK_SPREAD;
     ck_assert_uint_eq(card_of(&q, "n"), 2);
+    /* That of the configuration does so if it is spread, or if the pod's policy for nodes has no
+     * costs. */
+    r.cache.settings.card_policy = PACK_BINPACK;
+    q = wants(&r, 50, 1, 1000);
+    ck_assert_uint_eq(card_of(&q, "n"), 1);
     q = wants(&r, 50, 1, 1000);
     q.node_policy = PACK_BINPACK;
     cache_resolve(&r.cache, STR("nobody"), &q);
+    ck_assert_uint_eq(card_of(&q, "n"), 0);
+    r.cache.settings.card_policy = PACK_SPREAD;
+    q = wants(&r, 50, 1, 1000);
     ck_assert_uint_eq(card_of(&q, "n"), 2);
     r.cache.settings.card_policy = PACK_UNSET;
     set_node(&r, (struct node_view){.name = STR("n"),

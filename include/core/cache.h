@@ -63,8 +63,8 @@ enum cache_kind {
 
 /* Settings from the configuration. All replicas have the same. */
 struct cache_settings {
-    /* If neither pod nor node sets one; UNSET is binpack. With a policy of nodes that has costs only
-     * spread counts: those costs choose the card, too. */
+    /* If neither pod nor node sets one; UNSET is binpack. With a policy of nodes that has costs
+     * only spread counts: those costs choose the card, too. */
     enum pack card_policy;
     enum pack node_policy;
     bool shrink; /* release what only init containers need when they are done */

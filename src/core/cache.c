@@ -101,7 +101,8 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r)
     r->self = map_get(&c->pods, uid);
     r->affinity_held = cache_group_holds(c, r->namespace, r->affinity);
     enum pack nodes = pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy);
-    /* Node and card are chosen by the same costs, but spread is not the default: it was asked for. */
+    /* Node and card are chosen by the same costs, but spread is not the default: it was asked for.
+     */
     bool costs = pack_has_costs(nodes) && c->settings.card_policy != PACK_SPREAD;
     r->fallback = costs ? nodes : c->settings.card_policy;
     r->policies = &c->policies;

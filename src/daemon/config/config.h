@@ -99,14 +99,14 @@
     X(BOOL, shrink_after_init, "shrink-after-init", "false", 0, 0, NULL,                           \
       "when the init containers have ended, give the memory that only they need to other pods; "   \
       "after a reboot of the node they run again and need it")                                     \
-    X(PACK, node_policy, "node-policy", "bid-price", 0, 0, NULL,                                     \
+    X(PACK, node_policy, "node-policy", "bid-price", 0, 0, NULL,                                   \
       "for prioritize and shortlist: the best node for a pod without a policy of its own is the "  \
       "fullest (binpack) or the emptiest (spread) that fits, or the one where the pods that are "  \
       "expected lose least (fgd, bid-price); these two choose the cards, too")                     \
     X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
       "a pod without a policy of its own gets the fullest (binpack) or the emptiest (spread) "     \
       "card that fits, or the one where the pods that are expected lose least (fgd, bid-price); "  \
-      "a node-policy of fgd or bid-price takes the place of binpack")   \
+      "a node-policy of fgd or bid-price takes the place of binpack")                              \
     X(DIALECTS, dialects, "dialects", "gpushare", 0, 0, NULL,                                      \
       "the device plugins whose pods and nodes cardpack serves: gpushare (and cardpack-node), "    \
       "volcano, elastic, tencent, volcano-vgpu, hami; a node has one of them, and a pod goes to "  \

@@ -452,10 +452,11 @@ contexts:
         self.kubectl("apply", "-f", str(CARDPACK_RIGHTS))
         return self.service_account_token("kube-system", "cardpack", seconds)
 
-    def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
+    def service_account_token(self, namespace: str, name: str, seconds: int = 3600, node: str = "") -> str:
         """Returns a token of a service account, and makes the account if it is missing.
 
-        600 seconds is the least that the API server grants.
+        600 seconds is the least that the API server grants. node: which the token names, as the one of
+        a pod there does.
         """
         accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
         if not self._exists(f"{accounts}/{name}"):
@@ -465,6 +466,10 @@ contexts:
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": seconds},
         }
+        if node:
+            uid = self.must("GET", f"/api/v1/nodes/{node}")["metadata"]["uid"]
+            bound = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+            request["spec"] = {"expirationSeconds": seconds, "boundObjectRef": bound}
         token: str = self.must("POST", f"{accounts}/{name}/token", request)["status"]["token"]
         return token
 

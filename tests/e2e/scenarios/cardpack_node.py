@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import Bench, Json, Skipped, check, scenario
 from component import Component, Ports, wait_for
+from renderings import kustomize, strictly
 
 from scenarios.kubectl import MANIFESTS
 
@@ -32,14 +33,17 @@ def answers(port: int) -> bool:
         return False
 
 
-def start(bench: Bench, ports: Ports) -> Component:
-    """cardpack-node of the tested build, as the ServiceAccount of its manifest."""
+def start(bench: Bench, ports: Ports, token_of: str = "") -> Component:
+    """
+    cardpack-node of the tested build, as the ServiceAccount of its manifest; token_of: the node that its
+    token names.
+    """
     folder = Path(bench.options.binary).parent
     program, double = folder / "cardpack-node", folder / "tests/nvml/libnvidia-ml.so.1"
     if not program.exists() or not double.exists():
         raise Skipped(f"there is no {program} or no {double}")
     bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "node" / "cardpack-node.yaml"))
-    token = bench.cluster.service_account_token("kube-system", "cardpack-node")
+    token = bench.cluster.service_account_token("kube-system", "cardpack-node", node=token_of)
     kubeconfig = bench.cluster.write_kubeconfig(bench.workdir / "node.kubeconfig", token)
     (bench.workdir / "world").write_text(WORLD)
     port = ports.take()
@@ -131,5 +135,67 @@ def cards_are_announced(bench: Bench) -> None:
         bench.cluster.kubectl("delete", "-f", str(MANIFESTS / "node" / "cardpack-node.yaml"))
         bench.cluster.api("DELETE", MAP)
         bench.cluster.api("DELETE", USAGE)
+        ports.close()
+    check(node.status == 0, node.tail())
+
+
+def denied(bench: Bench, token: str, method: str, path: str, body: Json) -> str:
+    """The API server's message if it denies the request, else an empty text; nothing is changed."""
+    merge = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    status, answer = bench.cluster.api(method, f"{path}?dryRun=All", body, token=token, content_type=merge)
+    check(status in (200, 201, 403), f"{method} {path}: {status} {answer}")
+    return str(answer["message"]) if status == 403 else ""
+
+
+@scenario("real")
+def cardpack_node_on_its_own_node(bench: Bench) -> None:
+    """
+    manifests/components/own-node: with a token that names n1, cardpack-node does all of its work on n1. The
+    same token can't change n2, a pod there, or another ConfigMap, and a token that names no node nothing.
+    """
+    if bench.minor < 32:
+        raise Skipped("tokens name the node since 1.32")
+    for name in ("n1", "n2"):
+        bench.cluster.create_node(name, {"aliyun.com/gpu-mem": 80})
+        bench.placed_pod(f"p{name[1:]}", 1, name, 0)
+    note = {"metadata": {"annotations": {"cardpack.io/tried": "x"}}}
+    maps = "/api/v1/namespaces/kube-system/configmaps"
+    of_pods = f"/api/v1/namespaces/{bench.namespace}/pods"
+    policy = kustomize(MANIFESTS / "components" / "own-node")
+    bench.cluster.kubectl("apply", "-f", str(MANIFESTS / "node" / "cardpack-node.yaml"))
+    bench.cluster.kubectl("apply", strictly(bench), "-f", "-", stdin=policy)
+    ports = Ports()
+    node: Component | None = None
+    try:
+        token = bench.cluster.service_account_token("kube-system", "cardpack-node", node="n1")
+        wait_for(lambda: denied(bench, token, "PATCH", "/api/v1/nodes/n2/status", note), "the policy to hold")
+        node = start(bench, ports, "n1")
+        wait_for(lambda: counts(bench) == ("2", "2"), "the count of n1")
+        wait_for(lambda: usage(bench) == [0, 0], "the ConfigMap of n1", timeout=60)
+        for method, path, body, why in (
+            ("PATCH", "/api/v1/nodes/n2/status", note, 'change nodes "n2": it belongs to node n2'),
+            ("PATCH", f"{of_pods}/p2/status", note, 'change pods "p2": it belongs to node n2'),
+            ("POST", maps, {"metadata": {"name": "unhealthy-gpu-n2"}}, "it belongs to node n2"),
+            ("POST", maps, {"metadata": {"name": "cardpack-usage-n10"}}, "it belongs to node n10"),
+            ("POST", maps, {"metadata": {"name": "cardpack-quota"}}, "it belongs to no node"),
+            ("PATCH", "/api/v1/nodes/n1/status", note, ""),
+            ("PATCH", f"{of_pods}/p1/status", note, ""),
+            ("POST", maps, {"metadata": {"name": "unhealthy-gpu-n1"}}, ""),
+        ):  # fmt: skip
+            said = denied(bench, token, method, path, body)
+            check(why in said and bool(why) == bool(said), f"{method} {path}: {said!r}")
+        nameless = bench.cluster.service_account_token("kube-system", "cardpack-node")
+        said = denied(bench, nameless, "PATCH", "/api/v1/nodes/n1/status", note)
+        check("names no node" in said, said)
+        admin = bench.cluster.api("PATCH", "/api/v1/nodes/n2/status?dryRun=All", note,
+                                  content_type="application/merge-patch+json")  # fmt: skip
+        check(admin[0] == 200, f"others than cardpack-node: {admin}")
+    finally:
+        if node is not None:
+            node.terminate()
+        bench.cluster.kubectl("delete", "-f", "-", stdin=policy)
+        bench.cluster.kubectl("delete", "-f", str(MANIFESTS / "node" / "cardpack-node.yaml"))
+        for name in ("unhealthy-gpu-n1", "cardpack-usage-n1"):
+            bench.cluster.api("DELETE", f"{maps}/{name}")
         ports.close()
     check(node.status == 0, node.tail())

@@ -293,9 +293,17 @@ def chart_values(bench: Bench) -> None:
 
 @scenario("real")
 def chart_admission(bench: Bench) -> None:
-    """The admission policies are the component's, by default only where the cluster has the API."""
+    """The admission policies are the components', by default only where the cluster has the API."""
     if bench.minor < 30:
         raise Skipped("ValidatingAdmissionPolicy is there since 1.30")
+    own = _plain(objects(bench, kustomize(MANIFESTS / "components" / "own-node")))
+    nodes = _plain(objects(bench, chart(bench, node=True)))
+    api = ("--api-versions", ADMISSION_API, "--set", "admission.enabled=false", "--kube-version")
+    check(len(own) == 2 and not set(own) & set(nodes), set(own))
+    for release, more in (("1.32.0", own), ("1.31.9", {})):
+        check(_plain(objects(bench, chart(bench, *api, release, node=True))) == nodes | more, release)
+    off = (*api, "1.32.0", "--set", "node.ownNode=false")
+    check(_plain(objects(bench, chart(bench, *off, node=True))) == nodes, "disabled")
     theirs = _plain(objects(bench, kustomize(MANIFESTS / "components" / "admission")))
     base = _plain(objects(bench, chart(bench)))
     check(len(theirs) == 4 and not set(theirs) & set(base), set(theirs))

@@ -3,6 +3,14 @@
 {{ include "cardpack.fullname" . }}-node
 {{- end -}}
 
+{{/* Whether the API server holds cardpack-node to its own node: its tokens name the node since 1.32. */}}
+{{- define "cardpack.ownNode" -}}
+{{- if not .Values.node.enabled }}
+{{- else if eq (toString .Values.node.ownNode) "auto" -}}
+{{- if and (semverCompare ">=1.32.0-0" .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") }}yes{{ end -}}
+{{- else if .Values.node.ownNode }}yes{{ end -}}
+{{- end -}}
+
 {{- define "cardpack.nodeSelector" -}}
 app.kubernetes.io/name: cardpack-node
 app.kubernetes.io/instance: {{ .Release.Name }}

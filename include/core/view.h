@@ -154,11 +154,12 @@ static inline bool pod_view_terminal(const struct pod_view *v)
     return str_eq(v->phase, STR("Succeeded")) || str_eq(v->phase, STR("Failed"));
 }
 
-/* Whether the pod has ended, and the device plugin would nevertheless take it for one that waits:
- * Volcano's vGPU plugin does not look at the phase. */
+/* Whether the device plugin takes the pod for one that waits, in whatever phase it is: Volcano's
+ * vGPU plugin does not look at the phase. A pod that runs can be such a pod if the plugin gave it
+ * another pod's cards. */
 static inline bool pod_view_lingers(const struct pod_view *v, enum dialect d)
 {
-    return dialect_facts(d)->lingers && pod_view_terminal(v) && pod_view_bound(v) &&
+    return dialect_facts(d)->lingers && pod_view_bound(v) &&
            str_eq(v->said[d].assigned, dialect_waits(d));
 }
 

@@ -253,14 +253,14 @@ static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *vi
     if (pod_is_doubted(p, true))
         return ERR_CONFLICT;
     assert(p->state == POD_RESERVED || p->state == POD_CONFIRMED);
-    if (pod_view_terminal(view)) {
+    enum errc readable = request_read(view, &request, &ret->err);
+    (void)readable; /* it is bound: charge the part that can be read */
+    if (pod_view_terminal(view) && !pod_view_lingers(view, request.dialect)) {
         ret->changed = true;
         cache_other_drop(c, view->uid);
         cache_pod_remove(c, p);
         return OK;
     }
-    enum errc readable = request_read(view, &request, &ret->err);
-    (void)readable; /* it is bound: charge the part that can be read */
     if (cache_pod_place(c, p, view, &request, now_ns, ret) != OK)
         return ERR_NOMEM;
     cache_other_drop(c, view->uid);

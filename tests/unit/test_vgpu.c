@@ -129,11 +129,12 @@ START_TEST(a_reservation_follows_its_card)
 
 END_TEST
 
-/* Volcano's plugin may give a pod's cards to the next one that asks, even if the pod has ended
- * without having been served. */
-START_TEST(a_pod_that_ended_unserved_still_waits)
+/* Volcano's plugin may give a pod's cards to the next one that asks, even if the pod has ended, or
+ * runs with the cards of another pod. */
+START_TEST(an_unserved_pod_waits_in_each_phase)
 {
     static const char *const phases[] = {"allocating", "success", "failed"};
+    static const char *const pod_phases[] = {"Failed", "Succeeded", "Running", "Unknown"};
     struct rig r;
     struct object o;
     struct placement there;
@@ -145,13 +146,43 @@ START_TEST(a_pod_that_ended_unserved_still_waits)
         (void)snprintf(annotations, sizeof(annotations),
                        LIST("GPU-a,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"%s\"", phases[i]);
         object_pod(&o, "a", plain[DIALECT_VGPU], annotations, "n");
-        o.pod.phase = STR("Failed");
+        o.pod.phase = str_of(pod_phases[_i]);
         struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
         ck_assert_int_eq(rig_apply(&r, &e), OK);
         ck_assert_int_eq(fit_of(&r, plain[DIALECT_VGPU], "n", &there),
                          i == 0 ? VERDICT_SWAP : VERDICT_FITS);
         object_end(&o);
     }
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The same, if a read shows its end before the watch does. */
+START_TEST(an_unserved_pod_waits_after_a_read)
+{
+    struct rig r;
+    struct object o;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    object_pod(&o, "p", plain[DIALECT_VGPU], "", "");
+    struct cache_event reserve = {.type = CACHE_RESERVE,
+                                  .reserve = {.uid = STR("p"),
+                                              .namespace = STR("ns"),
+                                              .name = STR("p"),
+                                              .node = STR("n"),
+                                              .request = &o.request}};
+    ck_assert_int_eq(rig_apply(&r, &reserve), OK);
+    object_end(&o);
+    object_pod(&o, "p", plain[DIALECT_VGPU],
+               LIST("GPU-a,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"allocating\"", "n");
+    o.pod.phase = STR("Failed");
+    struct cache_event read = {.type = CACHE_POD_READ, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(&r, &read), OK);
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_VGPU], "n", &there), VERDICT_SWAP);
+    object_end(&o);
     rig_done(&r);
 }
 
@@ -225,7 +256,8 @@ int main(void)
     tcase_add_loop_test(t, reads_what_a_node_has, 0, COUNT_OF(nodes));
     tcase_add_test(t, uuids_are_found_again);
     tcase_add_test(t, a_reservation_follows_its_card);
-    tcase_add_test(t, a_pod_that_ended_unserved_still_waits);
+    tcase_add_loop_test(t, an_unserved_pod_waits_in_each_phase, 0, 4);
+    tcase_add_test(t, an_unserved_pod_waits_after_a_read);
     tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);

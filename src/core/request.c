@@ -232,8 +232,9 @@ static uint32_t request_read_count(struct reader *rd, const struct container_vie
                                     "is out of range: a pod gets 64 at most"};
     if (its->count.p != NULL)
         return (uint32_t)request_amount(rd, its->count, &measure, what, c->name);
-    /* Memory alone means one card, as for the plugin's own scheduler. */
-    if (its->mem.p == NULL && amounts_view_any(its))
+    /* For Volcano's scheduler memory alone means one card. But the kubelet then asks the plugin for
+     * memory only, which gives the container no card and no limit, and the pod waits for ever. */
+    if (amounts_view_any(its))
         (void)request_fail(rd, c, request_name_of(its, rd->dialect),
                            "the device plugin wants a limit of cards beside it");
     return its->mem.p != NULL ? 1 : 0;

@@ -25,7 +25,6 @@ static const struct {
     {TWO(TENCENT("60", "16"), TENCENT("60", "8")), DIALECT_TENCENT, 24, 120, 1, false},
     {ONE("\"tencent.com/vcuda-core\":\"400\""), DIALECT_TENCENT, 0, 400, 4, true},
     {ONE(VGPU("1", "1024")), DIALECT_VGPU, 1024, 0, 1, false},
-    {ONE("\"volcano.sh/vgpu-memory\":\"1024\""), DIALECT_VGPU, 1024, 0, 1, false},
     {ONE(VGPU("2", "1024") ",\"volcano.sh/vgpu-cores\":\"30\""), DIALECT_VGPU, 2048, 60, 2, false},
     {ONE("\"volcano.sh/vgpu-number\":\"1\""), DIALECT_VGPU, 0, 0, 1, false},
     {ONE("\"volcano.sh/vgpu-number\":\"2\",\"volcano.sh/vgpu-memory-percentage\":\"40\""),
@@ -96,6 +95,10 @@ static const struct {
     {ONE("\"tencent.com/vcuda-memory\":\"30\""), "",
      "container \"c0\": tencent.com/vcuda-memory: the device plugin wants a limit of compute "
      "beside it"},
+    {ONE("\"volcano.sh/vgpu-memory\":\"1024\""), "",
+     "container \"c0\": volcano.sh/vgpu-memory: the device plugin wants a limit of cards beside it"},
+    {ONE("\"nvidia.com/gpumem\":\"1024\""), "",
+     "container \"c0\": nvidia.com/gpumem: the device plugin wants a limit of cards beside it"},
     {ONE("\"volcano.sh/vgpu-cores\":\"30\""), "",
      "container \"c0\": volcano.sh/vgpu-cores: the device plugin wants a limit of cards beside it"},
     {ONE(VGPU("1", "8") ",\"volcano.sh/vgpu-memory-percentage\":\"30\""), "",

@@ -249,6 +249,23 @@ START_TEST(parts_of_a_card_are_rounded_down)
 
 END_TEST
 
+/* A limit of 0 is none for the plugin's library. */
+START_TEST(a_part_is_never_nothing)
+{
+    struct rig r;
+    struct placement there;
+    const char *small =
+        ONE("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory-percentage\":\"1\"");
+    all_dialects();
+    rig_init(&r);
+    set_table(&r, VGPU_TABLE("GPU-a,9,80,T4,true,hami-core:"));
+    ck_assert_int_eq(fit_of(&r, small, "n", &there), VERDICT_FITS);
+    ck_assert_int_eq(there.grants[0].mem, 1);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vgpu");
@@ -261,6 +278,7 @@ int main(void)
     tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);
+    tcase_add_test(t, a_part_is_never_nothing);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

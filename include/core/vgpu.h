@@ -13,7 +13,8 @@
 #include "core/node.h"
 
 /* One grant for each card of the list, which names the pod as a whole. Its card is INT32_MAX, which
- * no node has: see vgpu_locate. An amount that can't be read counts as the pod's whole request. */
+ * no node has: see vgpu_locate. Memory that can't be read counts as the pod's whole request, and compute as all
+ * of the card. */
 void vgpu_read(struct str list, const struct request *r, struct placement *ret);
 
 /* Sets the card of each of the list's grants, as vgpu_read returned them: INT32_MAX where the table

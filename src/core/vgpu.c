@@ -27,10 +27,10 @@ static struct grant vgpu_read_tail(struct str tail, const struct request *r)
     (void)str_cut(tail, ',', &type, &tail);
     (void)str_cut(tail, ',', &mem, &tail);
     (void)str_cut(tail, ',', &cores, &tail);
-    bool readable = str_to_u64(mem, (uint64_t)REQUEST_MEM_MAX / REQUEST_GRANTS_MAX, &m) &&
-                    str_to_u64(cores, REQUEST_CORES_MAX, &c);
-    return (struct grant){.mem = readable ? (int64_t)m : r->mem,
-                          .cores = readable ? (uint16_t)c : REQUEST_CORES_MAX,
+    bool has_mem = str_to_u64(mem, (uint64_t)REQUEST_MEM_MAX / REQUEST_GRANTS_MAX, &m);
+    bool has_cores = str_to_u64(cores, REQUEST_CORES_MAX, &c);
+    return (struct grant){.mem = has_mem ? (int64_t)m : r->mem,
+                          .cores = has_cores ? (uint16_t)c : REQUEST_CORES_MAX,
                           .card = INT32_MAX,
                           .container = UINT16_MAX};
 }

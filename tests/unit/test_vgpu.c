@@ -266,6 +266,24 @@ START_TEST(a_part_is_never_nothing)
 
 END_TEST
 
+/* Compute that can't be read does not hide the memory, nor the other way round. */
+START_TEST(each_amount_counts_by_itself)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    set_pod(&r, "a", ONE(VGPU("1", "3")), LIST("GPU-a,NVIDIA,9,101:"));
+    ck_assert_int_eq(card_used(&r, "n", 0), 9);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[0].cores, 100);
+    set_pod(&r, "b", ONE(VGPU("1", "3")), LIST("GPU-b,NVIDIA,-9,30:"));
+    ck_assert_int_eq(card_used(&r, "n", 1), 3);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[1].cores, 30);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vgpu");
@@ -279,6 +297,7 @@ int main(void)
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);
     tcase_add_test(t, a_part_is_never_nothing);
+    tcase_add_test(t, each_amount_counts_by_itself);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

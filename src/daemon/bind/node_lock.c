@@ -136,6 +136,32 @@ static void node_lock_patch(struct node_lock *l)
 
 /* ---- what the lock is ---- */
 
+/* The other schedulers write their local time: "2023-11-15T00:08:19+02:00". */
+static bool node_lock_read_time(struct str text, uint32_t *ret_s)
+{
+    char bytes[64];
+    struct buf utc = BUF_ON(bytes);
+    uint64_t hours = 0;
+    uint64_t minutes = 0;
+    uint32_t local = 0;
+    if (text.n < 6 || text.p[text.n - 1] == 'Z')
+        return stamp_read(text, ret_s);
+    struct str zone = str_skip(text, text.n - 6);
+    bool east = zone.p[0] == '+';
+    if ((!east && zone.p[0] != '-') || zone.p[3] != ':' ||
+        !str_to_u64((struct str){zone.p + 1, 2}, 23, &hours) ||
+        !str_to_u64((struct str){zone.p + 4, 2}, 59, &minutes))
+        return false;
+    buf_put(&utc, (struct str){text.p, text.n - zone.n});
+    buf_put(&utc, STR("Z"));
+    if (buf_failed(&utc) || !stamp_read(buf_str(&utc), &local))
+        return false;
+    int64_t ahead_s = (int64_t)(hours * 3600 + minutes * 60);
+    int64_t s = (int64_t)local - (east ? ahead_s : -ahead_s);
+    *ret_s = (uint32_t)s;
+    return s >= 0 && s <= UINT32_MAX;
+}
+
 enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value, uint64_t now_ns,
                                      struct node_lock_owner *ret)
 {
@@ -150,7 +176,7 @@ enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value
     bool named = str_cut(value, ',', &time, &pod) && str_cut(pod, ',', &ret->namespace, &ret->name);
     if (named && str_eq(ret->namespace, l->namespace) && str_eq(ret->name, l->name))
         return NODE_LOCK_IS_FREE;
-    if (!stamp_read(time, &since_s))
+    if (!node_lock_read_time(time, &since_s))
         return NODE_LOCK_IS_ODD;
     if (now_ns / NS_A_SECOND > (uint64_t)since_s + EXPIRES_S)
         return NODE_LOCK_IS_FREE;

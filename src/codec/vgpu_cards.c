@@ -60,11 +60,21 @@ static bool vgpu_cards_name(struct str list, struct str uuid)
     return false;
 }
 
+/* A pod's list names the card by it, so it must not have a character that divides the list. */
+static bool vgpu_cards_is_id(struct str uuid)
+{
+    for (size_t i = 0; i < uuid.n; i++) {
+        if (memchr(",:;[", uuid.p[i], 4) != NULL)
+            return false;
+    }
+    return uuid.n > 0 && uuid.n <= LIMIT_CARD_NAME;
+}
+
 static void vgpu_cards_add(struct vgpu_table *t, const struct vgpu_row *row)
 {
     struct str model = str_starts(row->type, STR("NVIDIA-")) ? str_skip(row->type, 7) : row->type;
     bool usable = row->healthy && row->mem > 0 && row->count > 0 && !str_eq(row->mode, STR("mig"));
-    if (row->uuid.n == 0 || row->uuid.n > LIMIT_CARD_NAME || model.n > LIMIT_CARD_NAME)
+    if (!vgpu_cards_is_id(row->uuid) || model.n > LIMIT_CARD_NAME)
         vgpu_cards_fail(t, "has a card without a usable ID");
     else if (row->mem < 0 || row->mem > REQUEST_MEM_MAX)
         vgpu_cards_fail(t, "has a card with an impossible memory");

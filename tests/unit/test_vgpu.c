@@ -31,6 +31,12 @@ static const struct {
     {HAMI_TABLE("[{\\\"id\\\":\\\"GPU-a\\\",\\\"count\\\":1,\\\"devmem\\\":7,\\\"health\\\":true},"
                 "{\\\"id\\\":\\\"GPU-b\\\",\\\"count\\\":1,\\\"devmem\\\":7}]"),
      "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_OK, 2, 7, true},
+    {HAMI_TABLE("[" HAMI_CARD("GPU-a,NVIDIA,1,0:GPU-b", "0") "]"), "\"nvidia.com/gpu\":\"20\"", "",
+     DIALECT_HAMI, NODE_BAD_CARDS, 0, 0, false},
+    {HAMI_TABLE("[" HAMI_CARD("GPU-a[1-0]", "0") "]"), "\"nvidia.com/gpu\":\"20\"", "",
+     DIALECT_HAMI, NODE_BAD_CARDS, 0, 0, false},
+    {VGPU_TABLE("GPU-a;GPU-b,1,9,T4,true,m:"), "\"volcano.sh/vgpu-number\":\"10\"", "",
+     DIALECT_VGPU, NODE_BAD_CARDS, 0, 0, false},
     {HAMI_TABLE("[{}]"), "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_BAD_CARDS, 0, 0,
      false},
     {HAMI_TABLE("[1"), "\"nvidia.com/gpu\":\"20\"", "", DIALECT_HAMI, NODE_BAD_CARDS, 0, 0, false},

@@ -2,7 +2,7 @@
  * could help. */
 #pragma once
 
-#include "base/buf.h"
+#include "core/dialect.h"
 
 enum verdict {
     VERDICT_FITS,
@@ -54,6 +54,9 @@ void verdict_counts(struct buf *out, const unsigned counts[static VERDICT_COUNT]
  * dashboards and documents quote them. Texts with the node's name are written into scratch. For a
  * quota, quota_refusal_write gives more detail. */
 struct str verdict_reason(enum verdict v, struct str node, struct buf *scratch);
+
+/* The same for a pod of a dialect, whose device plugin may have a rule of its own. */
+struct str verdict_reason_in(enum verdict v, enum dialect d, struct str node, struct buf *scratch);
 
 /* No eviction can help: the node also goes to FailedAndUnresolvableNodes. */
 bool verdict_unresolvable(enum verdict v);

@@ -102,10 +102,26 @@ void verdict_counts(struct buf *out, const unsigned counts[static VERDICT_COUNT]
     }
 }
 
+static const char *verdict_text(enum verdict v, enum dialect d)
+{
+    enum dialect_match match = dialect_facts(d)->match;
+    assert((unsigned)v < VERDICT_COUNT);
+    if (v == VERDICT_SWAP && (match == DIALECT_MATCH_LOCK || match == DIALECT_MATCH_ORDER))
+        return "Waits: the device plugin has not yet acknowledged another pod of the node";
+    if (v == VERDICT_POD_LIMIT && dialect_has_uuids(d))
+        return "As many pods as the device plugin or ack.node.gpu.max-pod allows are on each GPU "
+               "device with room";
+    return table[v].text;
+}
+
 struct str verdict_reason(enum verdict v, struct str node, struct buf *scratch)
 {
-    assert((unsigned)v < VERDICT_COUNT);
-    struct str text = str_of(table[v].text);
+    return verdict_reason_in(v, DIALECT_GPUSHARE, node, scratch);
+}
+
+struct str verdict_reason_in(enum verdict v, enum dialect d, struct str node, struct buf *scratch)
+{
+    struct str text = str_of(verdict_text(v, d));
     struct str head;
     struct str tail;
     if (!str_cut(text, '%', &head, &tail))

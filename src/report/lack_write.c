@@ -186,7 +186,7 @@ static void lack_write_figures(struct buf *out, enum verdict v, const struct req
 }
 
 /* Appends the verdict's sentence; without the node's name where it has one. */
-static void lack_write_sentence(struct buf *out, enum verdict v)
+static void lack_write_sentence(struct buf *out, enum verdict v, enum dialect d)
 {
     char bytes[256];
     struct buf text = BUF_ON(bytes);
@@ -195,7 +195,7 @@ static void lack_write_sentence(struct buf *out, enum verdict v)
     else if (v == VERDICT_NOT_SHARED)
         buf_put(out, STR("The node is not for GPU share, need skip"));
     else
-        buf_put(out, verdict_reason(v, STR(""), &text));
+        buf_put(out, verdict_reason_in(v, d, STR(""), &text));
 }
 
 void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums)
@@ -205,7 +205,7 @@ void lack_write(struct buf *out, enum verdict v, const struct request *r, const 
         l = lack_of_sentence(sums, v);
     char figures_bytes[FIGURES_BYTES];
     struct buf figures = BUF_ON(figures_bytes);
-    lack_write_sentence(out, v);
+    lack_write_sentence(out, v, r->dialect);
     if (sums != NULL || v == VERDICT_HELD_ELSEWHERE)
         lack_write_figures(&figures, v, r, &l);
     if (figures.n > 0 && !buf_failed(&figures)) {

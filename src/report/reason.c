@@ -4,6 +4,8 @@
  */
 #include "report/reason.h"
 
+#include "core/swap.h"
+
 static void reason_put_marks(struct buf *out, const struct card *c)
 {
     const char *mark = c->absent      ? "is not there"
@@ -74,6 +76,8 @@ static bool reason_put_lack(struct buf *out, const struct node *n, const struct 
     const struct card *c = &n->cards[card];
     if (v == VERDICT_AFFINITY)
         buf_put(out, STR("has no pod of the group, which is on another card"));
+    else if (v == VERDICT_SWAP && swap_is_one_at_a_time(r))
+        buf_put(out, STR("another pod of the node waits for the device plugin"));
     else if (v == VERDICT_SWAP)
         buf_put(out, STR("a pod of the same size waits for the device plugin on another card"));
     else if (v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED)

@@ -258,12 +258,12 @@ START_TEST(one_pod_at_a_time)
     open_node();
     struct asker *a = ask_of("a");
     struct asker *b = ask_of("b");
-    says(b, "has not yet acknowledged a pod");
+    says(b, "has not yet acknowledged another pod of the node");
     serve();
     post_says("a", POST_CREATED, NULL);
     succeeds(a);
     b = ask_of("b");
-    says(b, "has not yet acknowledged a pod");
+    says(b, "has not yet acknowledged another pod of the node");
     struct object o;
     object_pod(&o, "a", plain[DIALECT_VGPU],
                "\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,8,0:\","

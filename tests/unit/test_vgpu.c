@@ -255,6 +255,27 @@ START_TEST(parts_of_a_card_are_rounded_down)
 
 END_TEST
 
+START_TEST(its_reasons_are_the_plugins)
+{
+    struct rig r;
+    char bytes[256];
+    struct buf scratch = BUF_ON(bytes);
+    all_dialects();
+    rig_init(&r);
+    for (enum dialect d = DIALECT_TENCENT; d < DIALECT_COUNT; d++) {
+        set_node(&r, "n", d);
+        ck_assert_str_is(fit_reason(node_of(&r, "n"), VERDICT_SWAP, STR("n"), &scratch),
+                         "Waits: the device plugin has not yet acknowledged another pod of the "
+                         "node");
+    }
+    ck_assert_str_is(fit_reason(node_of(&r, "n"), VERDICT_POD_LIMIT, STR("n"), &scratch),
+                     "As many pods as the device plugin or ack.node.gpu.max-pod allows are on "
+                     "each GPU device with room");
+    rig_done(&r);
+}
+
+END_TEST
+
 /* A limit of 0 is none for the plugin's library. */
 START_TEST(a_part_is_never_nothing)
 {
@@ -302,6 +323,7 @@ int main(void)
     tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);
+    tcase_add_test(t, its_reasons_are_the_plugins);
     tcase_add_test(t, a_part_is_never_nothing);
     tcase_add_test(t, each_amount_counts_by_itself);
     suite_add_tcase(s, t);

@@ -137,12 +137,11 @@ static enum verdict fit_evaluate_card(const struct fit_look *l, const struct req
 
 struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch)
 {
-    if (n == NULL || n->sizes == NULL)
-        return verdict_reason(v, name, scratch);
-    if (v != VERDICT_BAD_CARDS)
-        return verdict_reason_in(v, n->sizes->dialect, name, scratch);
+    const struct node_sizes *sizes = n == NULL ? NULL : n->sizes;
+    if (v != VERDICT_BAD_CARDS || sizes == NULL)
+        return verdict_reason_in(v, sizes == NULL ? 0 : sizes->dialect, name, scratch);
     buf_clear(scratch, SIZE_MAX);
-    buf_printf(scratch, "The node's annotation %.*s", STR_ARG(n->sizes->cards_fault));
+    buf_printf(scratch, "The node's annotation %.*s", STR_ARG(sizes->cards_fault));
     return buf_str(scratch);
 }
 

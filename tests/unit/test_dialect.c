@@ -95,10 +95,6 @@ static const struct {
     {ONE("\"tencent.com/vcuda-memory\":\"30\""), "",
      "container \"c0\": tencent.com/vcuda-memory: the device plugin wants a limit of compute "
      "beside it"},
-    {ONE("\"volcano.sh/vgpu-memory\":\"1024\""), "",
-     "container \"c0\": volcano.sh/vgpu-memory: the device plugin wants a limit of cards beside it"},
-    {ONE("\"nvidia.com/gpumem\":\"1024\""), "",
-     "container \"c0\": nvidia.com/gpumem: the device plugin wants a limit of cards beside it"},
     {ONE("\"volcano.sh/vgpu-cores\":\"30\""), "",
      "container \"c0\": volcano.sh/vgpu-cores: the device plugin wants a limit of cards beside it"},
     {ONE(VGPU("1", "8") ",\"volcano.sh/vgpu-memory-percentage\":\"30\""), "",

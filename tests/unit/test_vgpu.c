@@ -255,6 +255,27 @@ START_TEST(parts_of_a_card_are_rounded_down)
 
 END_TEST
 
+/* The kubelet asks for the number alone: without it the container gets no card and no limit. */
+START_TEST(memory_needs_a_number_of_cards)
+{
+    static const char *const resources[] = {"volcano.sh/vgpu-memory", "nvidia.com/gpumem"};
+    char container[128];
+    char error[128];
+    struct object o;
+    all_dialects();
+    (void)snprintf(container, sizeof(container), ONE("\"%s\":\"8\""), resources[_i]);
+    (void)snprintf(error, sizeof(error),
+                   "container \"c0\": %s: the device plugin wants a limit of cards beside it",
+                   resources[_i]);
+    object_pod(&o, "p", container, "", "");
+    ck_assert_int_eq(o.readable, ERR_RANGE);
+    ck_assert_str_eq(o.err.text, error);
+    ck_assert_int_eq(o.request.mem, 8);
+    object_end(&o);
+}
+
+END_TEST
+
 START_TEST(its_reasons_are_the_plugins)
 {
     struct rig r;
@@ -323,6 +344,7 @@ int main(void)
     tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);
+    tcase_add_loop_test(t, memory_needs_a_number_of_cards, 0, 2);
     tcase_add_test(t, its_reasons_are_the_plugins);
     tcase_add_test(t, a_part_is_never_nothing);
     tcase_add_test(t, each_amount_counts_by_itself);

@@ -104,8 +104,7 @@ static void open_node(void)
     }
 }
 
-/* Answers the GET of a pod that is not bound. */
-static void get_says_vgpu(const char *pod)
+static void get_says_of(const char *pod, struct str node, struct said_view said)
 {
     static const struct container_view container = {
         .name = STR("c"), .of = {[DIALECT_VGPU] = {.mem = STR("8"), .count = STR("1")}}};
@@ -118,12 +117,27 @@ static void get_says_vgpu(const char *pod)
     c->pod = (struct pod_view){.uid = str_of(pod),
                                .namespace = STR("ns"),
                                .name = str_of(pod),
+                               .node = node,
                                .phase = STR("Pending"),
+                               .said = {[DIALECT_VGPU] = said},
                                .containers = &container,
                                .n_containers = 1,
                                .n_mains = 1};
     c->done(c);
     fake_turn(fixture.loop);
+}
+
+/* Answers the GET of a pod that is not bound. */
+static void get_says_vgpu(const char *pod)
+{
+    get_says_of(pod, STR_NULL, (struct said_view){.idx = STR_NULL});
+}
+
+/* Answers the GET of a bound pod that the plugin has served. */
+static void get_says_served(const char *pod)
+{
+    get_says_of(pod, STR("n"),
+                (struct said_view){.idx = STR("GPU-a,NVIDIA,8,0:"), .assigned = STR("success")});
 }
 
 static struct asker *ask_of(const char *pod)
@@ -281,6 +295,28 @@ START_TEST(one_pod_at_a_time)
 
 END_TEST
 
+/* An earlier Binding took effect late: the plugin served the pod, before the lock was set again. The
+ * read shows it, the watch does not yet. */
+START_TEST(a_read_shows_that_the_plugin_is_done)
+{
+    open_node();
+    struct asker *a = ask_of("a");
+    serve();
+    post_says("a", POST_UNKNOWN, "no answer");
+    get_says_vgpu("a");
+    server.lock[0] = '\0';
+    serve_for(2000);
+    ck_assert_str_ne(server.lock, "");
+    post_says("a", POST_ASSIGNED, "already assigned");
+    get_says_served("a");
+    succeeds(a);
+    serve();
+    ck_assert_str_eq(server.lock, "");
+    bind_fixture_close();
+}
+
+END_TEST
+
 START_TEST(ends_while_it_locks_and_unlocks)
 {
     open_node();
@@ -309,6 +345,7 @@ int main(void)
     tcase_add_test(t, the_deadline_comes_while_the_lock_is_being_set);
     tcase_add_test(t, the_lock_is_checked_before_each_binding);
     tcase_add_test(t, one_pod_at_a_time);
+    tcase_add_test(t, a_read_shows_that_the_plugin_is_done);
     tcase_add_test(t, ends_while_it_locks_and_unlocks);
     suite_add_tcase(s, t);
     return unit_main(s);

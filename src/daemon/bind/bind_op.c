@@ -418,8 +418,16 @@ void bind_op_stop_locking(struct bind_op *op, uint64_t now_ms)
     (void)bind_step(&op->machine, &unsent, now_ms);
 }
 
+/* Whether the plugin has served the pod, as the watch shows, or a read after the last Binding. */
+static bool bind_op_is_served(const struct bind_op *op, const struct pod *p)
+{
+    enum dialect d = op->binding.dialect;
+    return (p != NULL && p->assigned) ||
+           (op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid) &&
+            str_eq(op->call.pod.said[d].assigned, dialect_served(d)));
+}
+
 bool bind_op_must_unlock(const struct bind_op *op, const struct cache *cache, bool failed)
 {
-    const struct pod *p = cache_pod(cache, op->uid);
-    return op->lock.tried && (failed || (p != NULL && p->assigned));
+    return op->lock.tried && (failed || bind_op_is_served(op, cache_pod(cache, op->uid)));
 }

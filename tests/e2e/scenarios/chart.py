@@ -46,6 +46,7 @@ CHOICES: tuple[tuple[str, ...], ...] = (
     (
         "mode=service", "config.shortlist=5", "config.log-level=warn", "config.max-body=64MiB",
         "evictForCards.enabled=true", "dra.enabled=true", "config.dra=on",
+        "nodeLock.enabled=true", "config.dialects=gpushare\\,hami",
     ),
     ("mode=service", "tls.enabled=true", "highAvailability.enabled=true", "tls.clientNames=null"),
     (

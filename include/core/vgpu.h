@@ -4,17 +4,18 @@
  *     GPU-a,NVIDIA,1024,30:GPU-b,NVIDIA,1024,30:;GPU-c,NVIDIA,2048,0:
  *
  * For each card its UUID, the word NVIDIA, memory and compute, closed by a colon; between the
- * containers a semicolon. The plugin gives the container what the list says, so the list counts,
- * and not the pod's spec. The same pod has the same list wherever its cards are in the node's
- * table, so the cache keeps the list and looks the indices up again when the table changes.
+ * containers a semicolon. The plugin gives the container what the list says, so the list counts
+ * where it says more than the pod's spec. The same pod has the same list wherever its cards are in
+ * the node's table, so the cache keeps the list and looks the indices up again when the table
+ * changes.
  */
 #pragma once
 
 #include "core/node.h"
 
 /* One grant for each card of the list, which names the pod as a whole. Its card is INT32_MAX, which
- * no node has: see vgpu_locate. Memory that can't be read counts as the pod's whole request, and compute as all
- * of the card. */
+ * no node has: see vgpu_locate. Memory that can't be read counts as the pod's whole request, and
+ * compute as all of the card. */
 void vgpu_read(struct str list, const struct request *r, struct placement *ret);
 
 /* Sets the card of each of the list's grants, as vgpu_read returned them: INT32_MAX where the table

@@ -17,6 +17,16 @@ static bool vgpu_next(struct str *rest, struct str *ret_uuid, struct str *ret_ta
     return false;
 }
 
+/* What each card of the only container has by the pod's spec. A list with less was changed since
+ * the plugin has read it. With several containers it is not known which entry is for which. */
+static struct share vgpu_least(const struct request *r)
+{
+    const struct demand *d = &r->demands[0];
+    if (r->n_demands != 1)
+        return (struct share){.mem = 0};
+    return (struct share){.mem = d->mem / request_cards(r), .cores = d->cores / request_cards(r)};
+}
+
 static struct grant vgpu_read_tail(struct str tail, const struct request *r)
 {
     struct str type;
@@ -29,8 +39,10 @@ static struct grant vgpu_read_tail(struct str tail, const struct request *r)
     (void)str_cut(tail, ',', &cores, &tail);
     bool has_mem = str_to_u64(mem, (uint64_t)REQUEST_MEM_MAX / REQUEST_GRANTS_MAX, &m);
     bool has_cores = str_to_u64(cores, REQUEST_CORES_MAX, &c);
-    return (struct grant){.mem = has_mem ? (int64_t)m : r->mem,
-                          .cores = has_cores ? (uint16_t)c : REQUEST_CORES_MAX,
+    struct share least = vgpu_least(r);
+    return (struct grant){.mem = has_mem ? MAX_OF((int64_t)m, least.mem) : r->mem,
+                          .cores = has_cores ? (uint16_t)MAX_OF((uint32_t)c, least.cores)
+                                             : REQUEST_CORES_MAX,
                           .card = INT32_MAX,
                           .container = UINT16_MAX};
 }

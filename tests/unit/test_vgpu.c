@@ -324,9 +324,31 @@ START_TEST(each_amount_counts_by_itself)
     set_pod(&r, "a", ONE(VGPU("1", "3")), LIST("GPU-a,NVIDIA,9,101:"));
     ck_assert_int_eq(card_used(&r, "n", 0), 9);
     ck_assert_uint_eq(node_of(&r, "n")->cards[0].cores, 100);
-    set_pod(&r, "b", ONE(VGPU("1", "3")), LIST("GPU-b,NVIDIA,-9,30:"));
-    ck_assert_int_eq(card_used(&r, "n", 1), 3);
+    set_pod(&r, "b", ONE(VGPU("2", "3")), LIST("GPU-b,NVIDIA,-9,30:GPU-c,NVIDIA,3,0:"));
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
     ck_assert_uint_eq(node_of(&r, "n")->cards[1].cores, 30);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A pod's author may write the list of a pod that runs with the amounts of its spec. */
+START_TEST(a_list_never_counts_less_than_the_spec)
+{
+    struct rig r;
+    const char *two = ONE(VGPU("2", "8") ",\"volcano.sh/vgpu-cores\":\"30\"");
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    set_pod(&r, "a", two, LIST("GPU-a,NVIDIA,1,0:GPU-b,NVIDIA,9,40:"));
+    ck_assert_int_eq(card_used(&r, "n", 0), 8);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[0].cores, 30);
+    ck_assert_int_eq(card_used(&r, "n", 1), 9);
+    ck_assert_uint_eq(node_of(&r, "n")->cards[1].cores, 40);
+    set_pod(&r, "a", two, LIST("GPU-a,NVIDIA,1,0:"));
+    ck_assert_int_eq(card_used(&r, "n", 0), 16);
+    set_pod(&r, "a", two, LIST("GPU-x,NVIDIA,1,0:GPU-y,NVIDIA,1,0:"));
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 16);
     rig_done(&r);
 }
 
@@ -348,6 +370,7 @@ int main(void)
     tcase_add_test(t, its_reasons_are_the_plugins);
     tcase_add_test(t, a_part_is_never_nothing);
     tcase_add_test(t, each_amount_counts_by_itself);
+    tcase_add_test(t, a_list_never_counts_less_than_the_spec);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -44,7 +44,8 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
                    bool initialized, struct share *ret);
 
 /* The percentage of a card of size `total`: rounded up, but down as HAMi's family does it, so that
- * four pods with a quarter fit on each card. At least 1: for HAMi's library a limit of 0 is none. */
+ * four pods with a quarter fit on each card. At least 1: for HAMi's library a limit of 0 is none.
+ */
 static inline int64_t request_part_of(const struct request *r, int64_t total)
 {
     int64_t up = dialect_has_uuids(r->dialect) ? 0 : 99;

@@ -71,9 +71,9 @@ static void whatif_write_spots(struct jwrite *j, const struct plan *p)
 
 static struct str whatif_reason_of(const struct whatif *w, enum verdict v, struct buf *scratch)
 {
-    return v == VERDICT_BAD_REQUEST ? str_of(w->fault.text)
-                                    : verdict_reason_in(v, w->plan.request.dialect, STR("..."),
-                                                        scratch);
+    return v == VERDICT_BAD_REQUEST
+               ? str_of(w->fault.text)
+               : verdict_reason_in(v, w->plan.request.dialect, STR("..."), scratch);
 }
 
 /* "3 nodes: 2 Insufficient ..., 1 ...": each reason once, as kube-scheduler writes its summary. */

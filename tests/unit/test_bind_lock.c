@@ -295,8 +295,8 @@ START_TEST(one_pod_at_a_time)
 
 END_TEST
 
-/* An earlier Binding took effect late: the plugin served the pod, before the lock was set again. The
- * read shows it, the watch does not yet. */
+/* An earlier Binding took effect late: the plugin served the pod, before the lock was set again.
+ * The read shows it, the watch does not yet. */
 START_TEST(a_read_shows_that_the_plugin_is_done)
 {
     open_node();

@@ -7,6 +7,9 @@
  * nonsense. */
 #define LIMIT_CARDS 1024
 
+/* The longest list of devices that is kept for a pod: 256 of them have half of that. */
+#define LIMIT_DEVICES_BYTES (32 * KIB)
+
 /* A list of cards by index ("0,2"): every index below LIMIT_CARDS takes 5 KiB. */
 #define LIMIT_CARD_LIST_BYTES (16 * KIB)
 

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "cache_store.h"
+#include "core/limit.h"
 #include "core/vgpu.h"
 
 /* The caller has detached p: it is charged nowhere. */
@@ -75,13 +76,16 @@ static enum errc cache_charge_take_labels(struct cache *c, const struct pod *p,
     return labels_take(&c->labels, view->labels, view->n_labels, ret);
 }
 
-/* In a dialect with UUIDs: sets the grants' cards, and returns the list. */
+/* In a dialect with UUIDs: sets the grants' cards, and returns the list. With one that is too long
+ * to keep, they stay on a card that no node has. */
 static struct str cache_charge_find_cards(const struct pod_view *view, const struct request *r,
                                           const struct node *n, struct placement *there)
 {
     if (!dialect_has_uuids(r->dialect) || there->n == 0)
         return STR("");
     struct str list = vgpu_trim(view->said[r->dialect].idx);
+    if (list.n > LIMIT_DEVICES_BYTES)
+        return STR("");
     vgpu_locate(list, n->sizes, there->grants, there->n);
     return list;
 }

@@ -354,6 +354,36 @@ START_TEST(a_list_never_counts_less_than_the_spec)
 
 END_TEST
 
+/* A pod's annotations may have 256 KiB. The amounts of a list of that size count for the node. */
+START_TEST(a_huge_list_is_not_kept)
+{
+    static char list[40 * KIB];
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_VGPU);
+    memset(list, ';', sizeof(list));
+    memcpy(list, "GPU-a,NVIDIA,9,0:", 17);
+    list[sizeof(list) - 1] = ':';
+    object_pod(&o, "a", plain[DIALECT_VGPU], "", "n");
+    o.pod.said[DIALECT_VGPU].idx = (struct str){list, sizeof(list)};
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_uint_eq(pod_of(&r, "a")->list_n, 0);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 9);
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    set_node(&r, "n", DIALECT_VGPU);
+    set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b") VGPU_CARD("GPU-a")));
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 9);
+    object_end(&o);
+    pod_gone(&r, "a");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vgpu");
@@ -371,6 +401,7 @@ int main(void)
     tcase_add_test(t, a_part_is_never_nothing);
     tcase_add_test(t, each_amount_counts_by_itself);
     tcase_add_test(t, a_list_never_counts_less_than_the_spec);
+    tcase_add_test(t, a_huge_list_is_not_kept);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -169,6 +169,46 @@ START_TEST(late_binding_has_no_cards_before_the_spec)
 
 END_TEST
 
+/* The kubelet lists its pods in another order each time. If more containers differ than are kept,
+ * these must be the same ones, or each answer would name others. */
+START_TEST(the_same_containers_are_kept_in_any_order)
+{
+    enum {
+        PODS = COMPARE_MAX + 8
+    };
+    static struct comparison found[2];
+    static struct pod_entry entries[PODS];
+    static char names[PODS][8];
+    const struct pod_container c = {.name = STR("c")};
+    const struct card_list one = {1, {1}};
+    const struct truth t = {.resource = STR(RESOURCE)};
+    struct roster *r = two_cards();
+    for (size_t i = 0; i < PODS; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "p%zu", i);
+        set_pod(r, names[i], "1", "Running", i + 1);
+    }
+    roster_truth_begin(r);
+    for (size_t i = 0; i < PODS; i++)
+        ck_assert(roster_truth(r, str_of(names[i]), STR("c"), &one, false));
+    roster_truth_end(r, true);
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < PODS; i++)
+            entries[k == 0 ? i : PODS - 1 - i] = (struct pod_entry){.namespace = STR("ns"),
+                                                                    .name = str_of(names[i]),
+                                                                    .containers = &c,
+                                                                    .n_containers = 1};
+        const struct pod_resources all = {.pods = entries, .n_pods = PODS};
+        compare(&all, &t, r, &found[k]);
+        ck_assert_uint_eq(found[k].n, COMPARE_MAX);
+        ck_assert_uint_eq(found[k].left_out, PODS - COMPARE_MAX);
+    }
+    for (size_t i = 0; i < COMPARE_MAX; i++)
+        ck_assert(str_eq(found[1].items[i].name, found[0].items[i].name));
+    roster_done(r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("compare");
@@ -176,6 +216,7 @@ int main(void)
     tcase_add_loop_test(tc, each_difference_is_found, 0, COUNT_OF(cases));
     tcase_add_test(tc, without_the_checkpoint_no_owner_is_known);
     tcase_add_test(tc, late_binding_has_no_cards_before_the_spec);
+    tcase_add_test(tc, the_same_containers_are_kept_in_any_order);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

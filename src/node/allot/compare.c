@@ -1,16 +1,6 @@
 /* Whether the kubelet's list of devices agrees with the annotations. */
 #include "node/allot/compare.h"
 
-static const struct roster_pod *compare_pod(const struct roster *r, const struct pod_entry *e)
-{
-    for (size_t i = 0; i < r->n_pods; i++) {
-        const struct roster_pod *p = r->pods[i];
-        if (str_eq(p->name, e->name) && str_eq(p->namespace, e->namespace))
-            return p;
-    }
-    return NULL;
-}
-
 static const struct roster_container *compare_container(const struct roster_pod *p, struct str name)
 {
     for (uint32_t i = 0; i < p->n_containers; i++) {
@@ -76,20 +66,31 @@ static void compare_one(const struct pod_container *listed, const struct truth *
         compare_add(ret, USAGE_DIFFERS_CARDS, p, c);
 }
 
+static void compare_pod(const struct pod_entry *e, const struct truth *t,
+                        const struct roster_pod *p, struct comparison *ret)
+{
+    for (size_t i = 0; i < e->n_containers; i++) {
+        const struct roster_container *c = compare_container(p, e->containers[i].name);
+        if (c != NULL)
+            compare_one(&e->containers[i], t, p, c, ret);
+    }
+}
+
+/* In the roster's order: the kubelet lists its pods in another one each time, and if more
+ * containers differ than are kept, these must be the same ones in each answer. */
 void compare(const struct pod_resources *list, const struct truth *t, const struct roster *r,
              struct comparison *ret)
 {
     ret->compared = 0;
     ret->n = ret->left_out = 0;
-    for (size_t i = 0; i < list->n_pods; i++) {
-        const struct pod_entry *e = &list->pods[i];
-        const struct roster_pod *p = compare_pod(r, e);
-        if (p == NULL || p->deleting) /* it comes or goes */
+    for (size_t i = 0; i < r->n_pods; i++) {
+        const struct roster_pod *p = r->pods[i];
+        if (p->deleting) /* it goes */
             continue;
-        for (size_t k = 0; k < e->n_containers; k++) {
-            const struct roster_container *c = compare_container(p, e->containers[k].name);
-            if (c != NULL)
-                compare_one(&e->containers[k], t, p, c, ret);
+        for (size_t k = 0; k < list->n_pods; k++) {
+            const struct pod_entry *e = &list->pods[k];
+            if (str_eq(p->name, e->name) && str_eq(p->namespace, e->namespace))
+                compare_pod(e, t, p, ret);
         }
     }
 }

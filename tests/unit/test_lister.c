@@ -5,6 +5,8 @@
 #include "base/log.h"
 #include "grpc_rig.h"
 
+#include <sys/mman.h>
+
 static struct {
     struct loop *loop;
     struct grpc_server *server;
@@ -17,6 +19,8 @@ static struct {
     bool refuses;
     bool knows; /* the pods */
     struct difference difference;
+    struct difference other; /* there too if n is 2, alone if `only_other` */
+    bool only_other;
     size_t n;
 } t;
 
@@ -40,7 +44,9 @@ static bool compare_it(void *ctx, const struct pod_resources *list, struct compa
     ret->left_out = 0;
     ret->n = t.n;
     if (t.n > 0)
-        ret->items[0] = t.difference;
+        ret->items[0] = t.only_other ? t.other : t.difference;
+    if (t.n > 1)
+        ret->items[1] = t.other;
     return t.knows;
 }
 
@@ -131,6 +137,50 @@ START_TEST(a_difference_is_told_when_two_answers_have_it)
 
 END_TEST
 
+/* In one answer a difference is sure and another one has ended: their number is the same, and what
+ * was written of them is old. */
+START_TEST(one_difference_for_another_is_a_change)
+{
+    serve();
+    t.other = t.difference;
+    t.other.name = STR("q");
+    t.other.uid = STR("u2");
+    t.n = 1;
+    run_while(t.loop, lister_counts(t.lister).differences == 0);
+    unsigned compared = t.compared;
+    t.n = 2;
+    run_while(t.loop, t.compared == compared);
+    t.n = 1; /* before the next answer: the other one is not sure yet */
+    t.only_other = true;
+    ck_assert_uint_eq(lister_counts(t.lister).differences, 1);
+    unsigned changes = t.changes;
+    run_while(t.loop, t.changes == changes);
+    ck_assert_uint_eq(view().n_differences, 1);
+    ck_assert_str_is(view().differences[0].name, "q");
+}
+
+END_TEST
+
+/* The annotations name no card, as after `kubectl annotate POD ...-`. */
+START_TEST(no_card_is_told_as_no_card)
+{
+    char text[4096] = "";
+    int file = memfd_create("log", MFD_CLOEXEC);
+    log_setup(file, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
+    serve();
+    t.n = 1;
+    t.difference.annotated.n = 0;
+    t.difference.kind = _i == 0 ? USAGE_DIFFERS_CARDS : USAGE_DIFFERS_NONE;
+    run_while(t.loop, lister_counts(t.lister).differences == 0);
+    ck_assert_int_gt(pread(file, text, sizeof(text) - 1, 0), 0);
+    ck_assert_msg(strstr(text, "card ,") == NULL && strstr(text, "card  ") == NULL &&
+                      strstr(text, "no card") != NULL,
+                  "%s", text);
+    (void)close(file);
+}
+
+END_TEST
+
 /* The kubelet ends, or has no such method: what it said before does not count, and it is asked
  * again. */
 START_TEST(a_silent_kubelet_is_asked_again)
@@ -164,6 +214,10 @@ START_TEST(pods_that_are_not_known_are_not_compared)
     run_while(t.loop, t.compared < 3);
     ck_assert_uint_eq(view().compared, 0);
     ck_assert_uint_eq(view().n_differences, 0);
+    ck_assert_msg(!view().asked, "nothing was compared: whether containers differ is not known");
+    t.knows = true;
+    run_while(t.loop, !lister_counts(t.lister).asked);
+    ck_assert_uint_eq(view().compared, 7);
 }
 
 END_TEST
@@ -174,6 +228,8 @@ int main(void)
     TCase *tc = tcase_create("lister");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_difference_is_told_when_two_answers_have_it);
+    tcase_add_test(tc, one_difference_for_another_is_a_change);
+    tcase_add_loop_test(tc, no_card_is_told_as_no_card, 0, 2);
     tcase_add_loop_test(tc, a_silent_kubelet_is_asked_again, 0, 2);
     tcase_add_test(tc, pods_that_are_not_known_are_not_compared);
     suite_add_tcase(suite, tc);

@@ -34,6 +34,7 @@ struct lister {
     uint64_t due_ms; /* when the timer fires */
     unsigned failed; /* in a row */
     bool silent;     /* the log says that the kubelet does not answer */
+    bool altered;    /* what lister_view says, since `changed` was called */
     struct comparison now;
     struct lister_item *items[COMPARE_MAX]; /* owned */
     size_t n;
@@ -86,31 +87,42 @@ static bool lister_item_is(const struct lister_item *x, const struct difference 
     return str_eq(buf_str(&cards), x->view.given);
 }
 
+/* "card 0", "cards 0,2" or "no card". */
+static void lister_put_names(struct buf *out, struct str cards)
+{
+    if (cards.n == 0)
+        buf_put(out, STR("no card"));
+    else
+        buf_printf(out, "%s %.*s", memchr(cards.p, ',', cards.n) != NULL ? "cards" : "card", STR_ARG(cards));
+}
+
 static void lister_put_text(struct buf *out, const struct usage_difference *d)
 {
     buf_printf(out, "container %.*s: ", STR_ARG(d->container));
-    if (d->kind == USAGE_DIFFERS_CARDS)
-        buf_printf(out,
-                   "the annotations name card %.*s, and the devices that the kubelet has given it "
-                   "are of card %.*s: delete the pod, unless the log of cardpack-node says that "
-                   "they are set back",
-                   STR_ARG(d->annotated), STR_ARG(d->given));
-    else if (d->kind == USAGE_DIFFERS_OWNER)
-        buf_put(out, STR("the kubelet lists devices for it that its checkpoint gives to another "
-                         "pod: delete the pod"));
-    else
-        buf_printf(out,
-                   "it has card %.*s by its annotations, and the kubelet lists no device for it "
-                   "and may give the card to others: delete the pod",
-                   STR_ARG(d->annotated));
+    if (d->kind == USAGE_DIFFERS_OWNER) {
+        buf_put(out, STR("the kubelet lists devices for it that are not its pod's by the kubelet's "
+                         "checkpoint: delete the pod"));
+        return;
+    }
+    buf_put(out, STR("the annotations name "));
+    lister_put_names(out, d->annotated);
+    if (d->kind == USAGE_DIFFERS_NONE) {
+        buf_put(out, STR(", and the kubelet lists no device for it and may give its card to "
+                         "others: delete the pod"));
+        return;
+    }
+    buf_put(out, STR(", and the devices that the kubelet has given it are of "));
+    lister_put_names(out, d->given);
+    buf_put(out, STR(": delete the pod, unless the log of cardpack-node says that they are set "
+                     "back"));
 }
 
-static void lister_tell(const struct lister *l, struct lister_item *x)
+static void lister_tell(struct lister *l, struct lister_item *x)
 {
     char bytes[TEXT_BYTES];
     struct buf text = BUF_ON(bytes);
     const struct event_subject pod = {x->view.namespace, x->view.name, x->uid};
-    x->told = true;
+    x->told = l->altered = true;
     lister_put_text(&text, &x->view);
     log_warn("the kubelet's devices of a container are not as its annotations say",
              kv_str("namespace", x->view.namespace), kv_str("pod", x->view.name),
@@ -139,10 +151,12 @@ static void lister_sweep(struct lister *l)
             l->items[kept++] = x;
             continue;
         }
-        if (x->told)
-            log_info("a container does not differ from its annotations any more",
+        if (x->told) {
+            l->altered = true;
+            log_info("a container that differed from its annotations agrees with them, or is gone",
                      kv_str("namespace", x->view.namespace), kv_str("pod", x->view.name),
                      kv_str("container", x->view.container));
+        }
         mem_free(x);
     }
     l->n = kept;
@@ -176,7 +190,9 @@ static void lister_take(struct lister *l)
             l->items[l->n++] = x;
     }
     l->counts.differences = lister_count_told(l);
+    l->altered = l->altered || !l->counts.asked || l->counts.compared != l->now.compared;
     l->counts.compared = l->now.compared;
+    l->counts.asked = true;
 }
 
 /* ---- requests ---- */
@@ -202,6 +218,7 @@ static void lister_forget(struct lister *l)
     for (size_t i = 0; i < l->n; i++)
         mem_free(l->items[i]);
     l->n = 0;
+    l->altered = l->altered || l->counts.asked;
     l->counts.asked = false;
     l->counts.compared = l->counts.differences = 0;
 }
@@ -236,13 +253,11 @@ static void lister_on_done(struct grpc_request *r)
 {
     struct lister *l = CONTAINER_OF(r, struct lister, request);
     struct err e = r->err;
-    const struct lister_counts before = l->counts;
     l->asking = false;
     enum errc code = r->result == OK ? lister_read(l, &e) : r->result;
     grpc_request_done(r);
     if (code == OK) {
         l->counts.answers++;
-        l->counts.asked = true;
         if (l->silent)
             log_info("the kubelet lists the devices of containers");
         l->silent = false;
@@ -251,9 +266,10 @@ static void lister_on_done(struct grpc_request *r)
         lister_fail(l, e.text);
     }
     lister_arm(l, lister_is_unsure(l) ? l->s.again_ms : l->s.every_ms);
-    if (before.differences != l->counts.differences || before.compared != l->counts.compared ||
-        before.asked != l->counts.asked)
-        l->s.changed(l->s.ctx);
+    if (!l->altered)
+        return;
+    l->altered = false;
+    l->s.changed(l->s.ctx);
 }
 
 static void lister_on_timer(struct timer *t)

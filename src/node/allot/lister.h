@@ -23,7 +23,7 @@ struct lister;
 struct lister_counts {
     uint64_t answers;
     uint64_t failures;
-    bool asked;           /* the kubelet answers */
+    bool asked;           /* the kubelet answers, and an answer was compared */
     uint32_t compared;    /* containers with devices in the last answer; 0 if it does not */
     uint32_t differences; /* containers that differ, and were told */
 };

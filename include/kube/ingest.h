@@ -19,14 +19,15 @@
     STR("fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed")
 
 struct ingest {
-    struct loop *loop;         /* borrowed */
-    struct cache *cache;       /* borrowed */
-    struct measured *measured; /* borrowed; set after ingest_init; NULL: not wanted */
-    struct timer usage_tick;   /* when the oldest of its figures become too old */
-    bool knows_nodes;          /* the list of nodes was complete once */
-    struct arena arena;        /* for one object at a time */
-    struct log_limit over;     /* for log lines about cards that hold more than their size */
-    struct log_limit unkept;   /* for log lines about figures that have no room in `measured` */
+    struct loop *loop;          /* borrowed */
+    struct cache *cache;        /* borrowed */
+    struct measured *measured;  /* borrowed; set after ingest_init; NULL: not wanted */
+    struct timer usage_tick;    /* when the oldest of its figures become too old */
+    bool knows_nodes;           /* the list of nodes was complete once */
+    struct arena arena;         /* for one object at a time */
+    struct log_limit over;      /* for log lines about cards that hold more than their size */
+    struct log_limit unkept;    /* for log lines about figures that have no room in `measured` */
+    struct log_limit differing; /* for log lines about containers with other cards */
     /* Shows a pod's object, as the cache has taken it, with the fault of its request (code OK:
      * none). NULL: not wanted. */
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);

@@ -304,9 +304,17 @@ static void ingest_usage_is_bad(struct ingest *in, struct str node, const struct
                  kv_cstr("error", why->text));
 }
 
-static void ingest_usage_tell(struct str node, const struct usage_view *view)
+/* `before`: how many differed. Rate limit: a program on a node can write others all the time. */
+static void ingest_usage_tell(struct ingest *in, struct str node, const struct usage_view *view,
+                              size_t before)
 {
-    const struct usage_difference *d = &view->differences[0];
+    static const char *const limited = "containers have other cards than their annotations name";
+    const struct measured_node *now = measured_of(in->measured, node);
+    const struct usage_difference *d = view->differences;
+    /* A text with the time of the one before is not taken. */
+    if (now == NULL || now->n_differences <= before || now->n_differences != view->n_differences ||
+        !log_limit_allows(&in->differing, loop_now_ms(in->loop), limited))
+        return;
     log_warn("containers have other cards by the kubelet's list than by their annotations: "
              "kubectl cardpack doctor names them",
              kv_str("node", node), kv_uint("containers", view->n_differences),
@@ -336,8 +344,8 @@ static void ingest_usage_take(struct ingest *in, struct str node, struct str tex
     const struct measured_node *old = measured_of(in->measured, node);
     size_t differed = old == NULL ? 0 : old->n_differences;
     code = measured_set(in->measured, node, &view, seen_s, loop_now_ms(in->loop));
-    if (code == OK && view.n_differences > differed)
-        ingest_usage_tell(node, &view);
+    if (code == OK)
+        ingest_usage_tell(in, node, &view, differed);
     if (code != OK && log_limit_allows(&in->unkept, loop_now_ms(in->loop),
                                        "there is no room for what a node's cards and pods use"))
         log_warn("there is no room for what a node's cards and pods use", kv_str("node", node),

@@ -189,6 +189,73 @@ START_TEST(an_unreadable_text_is_told_once)
 
 END_TEST
 
+static uint32_t start_s;
+
+static void show_differing(bool differs, uint32_t age_s)
+{
+    char text[1024];
+    char stamp[STAMP_BYTES];
+    (void)stamp_print(start_s - age_s, stamp);
+    int size =
+        snprintf(text, sizeof(text),
+                 "{\"metadata\":{\"name\":\"cardpack-usage-n\",\"namespace\":\"kube-system\"},"
+                 "\"data\":{\"usage\":\"{\\\"seen\\\":\\\"%s\\\",\\\"compared\\\":1,"
+                 "\\\"differences\\\":[%s]}\"}}",
+                 stamp,
+                 differs ? "{\\\"namespace\\\":\\\"ns\\\",\\\"name\\\":\\\"p\\\","
+                           "\\\"container\\\":\\\"c\\\",\\\"kind\\\":\\\"cards\\\","
+                           "\\\"annotated\\\":\\\"0\\\",\\\"given\\\":\\\"1\\\"}"
+                         : "");
+    ck_assert(size > 0 && (size_t)size < sizeof(text));
+    ingest_configmap(&in, str_of(text), false);
+}
+
+static size_t lines_with(const char *what)
+{
+    static char text[64 * 1024];
+    size_t n = 0;
+    ssize_t size = pread(log_file, text, sizeof(text) - 1, 0);
+    ck_assert_int_ge(size, 0);
+    text[size] = '\0';
+    for (const char *at = strstr(text, what); at != NULL; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+#define DIFFER "containers have other cards"
+
+/* A program on a node that writes a difference again and again does not fill the log. */
+START_TEST(differences_are_told_and_do_not_flood_the_log)
+{
+    start_s = (uint32_t)(loop_wall_ns(l) / 1000000000);
+    list_nodes(true);
+    show_differing(false, 300);
+    ck_assert_uint_eq(lines_with(DIFFER), 0);
+    show_differing(true, 299);
+    ck_assert_uint_eq(lines_with(DIFFER), 1);
+    show_differing(true, 298);
+    ck_assert_uint_eq(lines_with(DIFFER), 1);
+    for (uint32_t i = 0; i < 100; i++)
+        show_differing(i % 2 != 0, 200 - i);
+    ck_assert_uint_eq(measured_of(&measured, STR("n"))->n_differences, 1);
+    ck_assert_uint_le(lines_with(DIFFER), LOG_LIMIT_LINES);
+}
+
+END_TEST
+
+/* Another text with the time of the one before is not taken: then nothing is told of it either. */
+START_TEST(what_is_not_taken_is_not_told)
+{
+    start_s = (uint32_t)(loop_wall_ns(l) / 1000000000);
+    list_nodes(true);
+    show_differing(false, 300);
+    show_differing(true, 300);
+    ck_assert_uint_eq(measured_of(&measured, STR("n"))->n_differences, 0);
+    ck_assert_uint_eq(lines_with(DIFFER), 0);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ingest_usage");
@@ -201,6 +268,8 @@ int main(void)
     tcase_add_test(tc, figures_become_unknown_with_time);
     tcase_add_test(tc, figures_of_a_program_that_ended_long_ago_are_not_taken);
     tcase_add_loop_test(tc, an_unreadable_text_is_told_once, 0, COUNT_OF(bad));
+    tcase_add_test(tc, what_is_not_taken_is_not_told);
+    tcase_add_test(tc, differences_are_told_and_do_not_flood_the_log);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -93,7 +93,8 @@ static void lister_put_names(struct buf *out, struct str cards)
     if (cards.n == 0)
         buf_put(out, STR("no card"));
     else
-        buf_printf(out, "%s %.*s", memchr(cards.p, ',', cards.n) != NULL ? "cards" : "card", STR_ARG(cards));
+        buf_printf(out, "%s %.*s", memchr(cards.p, ',', cards.n) != NULL ? "cards" : "card",
+                   STR_ARG(cards));
 }
 
 static void lister_put_text(struct buf *out, const struct usage_difference *d)

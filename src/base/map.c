@@ -1,5 +1,6 @@
 /*
- * At most half of the slots are used: a second probe is rare, and the processor mispredicts it.
+ * At most half of the slots are used, if the map is not dense: a second probe is rare, and the
+ * processor mispredicts it.
  * Each slot stores its key's hash, so a probe reads an object only if the hashes are equal, and
  * growing computes no hash. Deletion closes the gap instead of leaving a mark, so a map that lives
  * for months stays fast. A map never shrinks: the next relist needs the size again.
@@ -128,8 +129,10 @@ void map_init(struct map *m, size_t key_offset, struct map_seed seed)
 
 void map_done(struct map *m)
 {
+    bool dense = m->dense;
     mem_free(m->slots);
     map_init(m, m->key_offset, m->seed);
+    m->dense = dense;
 }
 
 static struct str map_key_of(const struct map *m, const void *object)
@@ -211,7 +214,7 @@ static enum errc map_grow(struct map *m)
 
 enum errc map_put(struct map *m, void *object)
 {
-    if (m->n + 1 > m->cap / 2 && map_grow(m) != OK)
+    if (m->n + 1 > m->cap / 4 * (m->dense ? 3 : 2) && map_grow(m) != OK)
         return ERR_NOMEM;
     struct str key = map_key_of(m, object);
     uint64_t hash = map_hash(m->seed, key);

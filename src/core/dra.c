@@ -51,6 +51,10 @@ void dra_init(struct dra *d, struct map_seed seed)
     map_init(&d->claims, offsetof(struct dra_claim, uid), seed);
     map_init(&d->nodes, offsetof(struct dra_node, name), seed);
     map_init(&d->classes, offsetof(struct dra_class, name), seed);
+    map_save_memory(&d->slices); /* read when objects change, not in decisions */
+    map_save_memory(&d->pools);
+    map_save_memory(&d->claims);
+    map_save_memory(&d->nodes);
     list_init(&d->dirty);
 }
 

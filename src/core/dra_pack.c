@@ -1,13 +1,16 @@
-/* A record is its length, the name, the UUID, the parent's UUID, the PCI address and the capacity.
- * A text begins with its kind, a number with how many bytes it has, the least of them first. */
+/* A record is the length of the name, the name, the UUID, the parent's UUID, the PCI address and
+ * the capacity. A UUID begins with its kind. A number begins with how many bytes follow, and how
+ * many of value 0 come before these: the least byte is the first. All lengths have one byte. */
 #include "core/dra_pack.h"
 
-#define LENGTH_BYTES 2
-#define HEX_DIGITS   32
-#define PREFIX_N     4
+#define HEX_DIGITS 32
+#define PREFIX_N   4
+
+static_assert(DRA_NAME_MAX <= UINT8_MAX && DRA_PACK_TEXT_MAX <= UINT8_MAX, "one byte each");
 
 enum dra_pack_kind {
-    DRA_PACK_TEXT, /* its length in two bytes, then the text; also of an absent one */
+    DRA_PACK_NONE, /* absent, or empty */
+    DRA_PACK_TEXT, /* its length, then the text */
     DRA_PACK_GPU,  /* "GPU-" and a UUID of lower case, in 16 bytes */
     DRA_PACK_MIG,
 };
@@ -45,19 +48,33 @@ static enum dra_pack_kind dra_pack_kind_of(struct str text)
         if (str_starts(text, prefixes[k]) && dra_pack_is_uuid(str_skip(text, PREFIX_N)))
             return (enum dra_pack_kind)k;
     }
-    return DRA_PACK_TEXT;
+    return text.n == 0 ? DRA_PACK_NONE : DRA_PACK_TEXT;
 }
 
 static size_t dra_pack_text_size(struct str text)
 {
-    struct str kept = str_head(text, DRA_PACK_TEXT_MAX);
-    return 1 + (dra_pack_kind_of(text) == DRA_PACK_TEXT ? LENGTH_BYTES + kept.n : HEX_DIGITS / 2);
+    switch (dra_pack_kind_of(text)) {
+    case DRA_PACK_NONE:
+        return 1;
+    case DRA_PACK_TEXT:
+        return 2 + str_head(text, DRA_PACK_TEXT_MAX).n;
+    case DRA_PACK_GPU:
+    case DRA_PACK_MIG:
+        break;
+    }
+    return 1 + HEX_DIGITS / 2;
+}
+
+/* The low bytes that are 0, as a capacity of whole MiB has. */
+static unsigned dra_pack_zeros(uint64_t v)
+{
+    return v == 0 ? 0 : (unsigned)__builtin_ctzll(v) / 8;
 }
 
 static size_t dra_pack_number_size(uint64_t v)
 {
     size_t n = 1;
-    for (; v > 0; v >>= 8)
+    for (v >>= 8 * dra_pack_zeros(v); v > 0; v >>= 8)
         n++;
     return n;
 }
@@ -106,21 +123,13 @@ static uint64_t dra_pack_pci(uint64_t pci)
 size_t dra_pack_size(const struct dra_device_view *v)
 {
     assert(v->name.n <= DRA_NAME_MAX);
-    return LENGTH_BYTES + LENGTH_BYTES + v->name.n + dra_pack_text_size(v->uuid) +
-           dra_pack_text_size(v->parent) + dra_pack_number_size(dra_pack_pci(v->pci)) +
-           dra_pack_number_size((uint64_t)v->memory);
-}
-
-static unsigned char *dra_pack_length(unsigned char *at, size_t n)
-{
-    *at++ = (unsigned char)(n & 255);
-    *at++ = (unsigned char)(n >> 8);
-    return at;
+    return 1 + v->name.n + dra_pack_text_size(v->uuid) + dra_pack_text_size(v->parent) +
+           dra_pack_number_size(dra_pack_pci(v->pci)) + dra_pack_number_size((uint64_t)v->memory);
 }
 
 static unsigned char *dra_pack_bytes(unsigned char *at, struct str text)
 {
-    at = dra_pack_length(at, text.n);
+    *at++ = (unsigned char)text.n;
     if (text.n > 0)
         memcpy(at, text.p, text.n);
     return at + text.n;
@@ -132,6 +141,8 @@ static unsigned char *dra_pack_text(unsigned char *at, struct str text)
     unsigned high = 0;
     bool half = false;
     *at++ = (unsigned char)kind;
+    if (kind == DRA_PACK_NONE)
+        return at;
     if (kind == DRA_PACK_TEXT)
         return dra_pack_bytes(at, str_head(text, DRA_PACK_TEXT_MAX));
     for (size_t i = PREFIX_N; i < text.n; i++) {
@@ -148,15 +159,17 @@ static unsigned char *dra_pack_text(unsigned char *at, struct str text)
 
 static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
 {
-    unsigned char *n = at++;
-    for (*n = 0; v > 0; v >>= 8, (*n)++)
+    unsigned char *head = at++;
+    unsigned zeros = dra_pack_zeros(v);
+    unsigned n = 0;
+    for (v >>= 8 * zeros; v > 0; v >>= 8, n++)
         *at++ = (unsigned char)(v & 255);
+    *head = (unsigned char)(zeros << 4 | n);
     return at;
 }
 
 unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
 {
-    at = dra_pack_length(at, dra_pack_size(v));
     at = dra_pack_bytes(at, v->name);
     at = dra_pack_text(at, v->uuid);
     at = dra_pack_text(at, v->parent);
@@ -164,15 +177,10 @@ unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
     return dra_pack_number(at, (uint64_t)v->memory);
 }
 
-static size_t dra_pack_read_length(const unsigned char *at)
-{
-    return at[0] | (size_t)at[1] << 8;
-}
-
 static struct str dra_pack_read_bytes(const unsigned char **at)
 {
-    struct str text = {(const char *)*at + LENGTH_BYTES, dra_pack_read_length(*at)};
-    *at += LENGTH_BYTES + text.n;
+    struct str text = {(const char *)*at + 1, **at};
+    *at += 1 + text.n;
     return text;
 }
 
@@ -181,6 +189,8 @@ static struct str dra_pack_read_text(const unsigned char **at, char to[static DR
     static const char digits[] = "0123456789abcdef";
     unsigned kind = *(*at)++;
     size_t taken = 0;
+    if (kind == DRA_PACK_NONE)
+        return STR_NULL;
     if (kind == DRA_PACK_TEXT)
         return dra_pack_read_bytes(at);
     memcpy(to, prefixes[kind].p, PREFIX_N);
@@ -199,31 +209,43 @@ static struct str dra_pack_read_text(const unsigned char **at, char to[static DR
 
 static uint64_t dra_pack_read_number(const unsigned char **at)
 {
-    unsigned n = *(*at)++;
+    unsigned head = *(*at)++;
     uint64_t v = 0;
-    for (unsigned i = 0; i < n; i++)
-        v |= (uint64_t) * (*at)++ << (8 * i);
+    for (unsigned i = 0; i < (head & 15); i++)
+        v |= (uint64_t) * (*at)++ << (8 * (i + (head >> 4)));
     return v;
+}
+
+static void dra_pack_skip_text(const unsigned char **at)
+{
+    unsigned kind = *(*at)++;
+    if (kind == DRA_PACK_TEXT)
+        (void)dra_pack_read_bytes(at);
+    else if (kind != DRA_PACK_NONE)
+        *at += HEX_DIGITS / 2;
 }
 
 struct str dra_pack_name(const unsigned char *record)
 {
-    const unsigned char *at = record + LENGTH_BYTES;
-    return dra_pack_read_bytes(&at);
+    return dra_pack_read_bytes(&record);
 }
 
 const unsigned char *dra_pack_next(const unsigned char *record)
 {
-    return record + dra_pack_read_length(record);
+    (void)dra_pack_read_bytes(&record);
+    dra_pack_skip_text(&record);
+    dra_pack_skip_text(&record);
+    (void)dra_pack_read_number(&record);
+    (void)dra_pack_read_number(&record);
+    return record;
 }
 
 void dra_unpack(const unsigned char *record, struct dra_facts *ret)
 {
-    const unsigned char *at = record + LENGTH_BYTES;
-    (void)dra_pack_read_bytes(&at);
-    ret->uuid = dra_pack_read_text(&at, ret->texts[0]);
-    ret->parent = dra_pack_read_text(&at, ret->texts[1]);
-    uint64_t pci = dra_pack_read_number(&at);
+    (void)dra_pack_read_bytes(&record);
+    ret->uuid = dra_pack_read_text(&record, ret->texts[0]);
+    ret->parent = dra_pack_read_text(&record, ret->texts[1]);
+    uint64_t pci = dra_pack_read_number(&record);
     ret->pci = pci >> 1 | pci << 63;
-    ret->memory = (int64_t)dra_pack_read_number(&at);
+    ret->memory = (int64_t)dra_pack_read_number(&record);
 }

@@ -25,6 +25,8 @@ static const struct {
     {{.name = STR("a dash too far"), .uuid = STR("GPU-5a1f0c7-709ab-4cde-8f01-23456789abcd")}, 80},
     {{.name = STR("longer"), .uuid = STR("GPU-" UUID "0")}, 80},
     {{.name = STR("no prefix"), .uuid = STR(UUID)}, 80},
+    {{.name = STR("zeros"), .memory = INT64_C(1) << 62}, 20},
+    {{.name = STR("a zero byte within"), .memory = 0x1234005600}, 40},
     {{.name = STR("most"), .uuid = STR("GPU-" UUID), .memory = INT64_MAX}, 60},
 };
 

@@ -169,6 +169,37 @@ START_TEST(late_binding_has_no_cards_before_the_spec)
 
 END_TEST
 
+/* The kubelet takes the devices of a pod back while the API server still shows it. */
+START_TEST(a_pod_that_is_deleted_is_not_compared)
+{
+    static struct comparison found;
+    static const char *const none[] = {NULL};
+    struct container_view container = {.name = STR("c"), .mem = STR("4")};
+    struct pod_view v = {.uid = STR("p"),
+                         .namespace = STR("ns"),
+                         .name = STR("p"),
+                         .node = STR("n"),
+                         .phase = STR("Running"),
+                         .idx = STR("1"),
+                         .n_mains = 1,
+                         .containers = &container,
+                         .n_containers = 1};
+    struct roster *r = two_cards();
+    struct truth t;
+    for (uint64_t version = 1; version <= 2; version++) {
+        v.deleting = version == 2;
+        ck_assert_int_eq(roster_set(r, &v, version), OK);
+        if (version == 1)
+            load(&t, r);
+        list(&found, &t, r, "p", RESOURCE, none);
+        ck_assert_uint_eq(found.n, version == 1);
+    }
+    truth_done(&t);
+    roster_done(r);
+}
+
+END_TEST
+
 /* The kubelet lists its pods in another order each time. If more containers differ than are kept,
  * these must be the same ones, or each answer would name others. */
 START_TEST(the_same_containers_are_kept_in_any_order)
@@ -216,6 +247,7 @@ int main(void)
     tcase_add_loop_test(tc, each_difference_is_found, 0, COUNT_OF(cases));
     tcase_add_test(tc, without_the_checkpoint_no_owner_is_known);
     tcase_add_test(tc, late_binding_has_no_cards_before_the_spec);
+    tcase_add_test(tc, a_pod_that_is_deleted_is_not_compared);
     tcase_add_test(tc, the_same_containers_are_kept_in_any_order);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

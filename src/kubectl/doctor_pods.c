@@ -175,6 +175,14 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct measured
             STR_ARG(v->idx.p != NULL ? GPUSHARE_ANNOTATION_IDX : GPUSHARE_ANNOTATION_ALLOCATION));
 }
 
+/* Before a list of cards: "no card" before an empty one. */
+static const char *doctor_pods_noun(struct str cards)
+{
+    if (cards.n == 0)
+        return "no card";
+    return memchr(cards.p, ',', cards.n) != NULL ? "cards " : "card ";
+}
+
 void doctor_listed(struct findings *f, struct str node, const struct usage_view *u,
                    struct doctor_listed_sum *sum)
 {
@@ -190,25 +198,25 @@ void doctor_listed(struct findings *f, struct str node, const struct usage_view 
         switch (d->kind) {
         case USAGE_DIFFERS_CARDS:
             finding_add(f, FINDING_FAIL, object, advice,
-                        "container %.*s: its annotations name card %.*s, and the devices that it "
-                        "has by the kubelet's podresources are of card %.*s of node %.*s",
-                        STR_ARG(d->container),
-                        STR_ARG(d->annotated.n > 0 ? d->annotated : STR("-")), STR_ARG(d->given),
+                        "container %.*s: its annotations name %s%.*s, and the devices that it "
+                        "has by the kubelet's podresources are of %s%.*s of node %.*s",
+                        STR_ARG(d->container), doctor_pods_noun(d->annotated),
+                        STR_ARG(d->annotated), doctor_pods_noun(d->given), STR_ARG(d->given),
                         STR_ARG(node));
             break;
         case USAGE_DIFFERS_OWNER:
             finding_add(f, FINDING_FAIL, object, "delete the pod, and restart the kubelet there",
-                        "container %.*s: the kubelet's podresources and its checkpoint on node "
-                        "%.*s do not agree whose its devices are",
+                        "container %.*s: by the kubelet's podresources on node %.*s it has devices "
+                        "that are not its pod's by the kubelet's checkpoint",
                         STR_ARG(d->container), STR_ARG(node));
             break;
         case USAGE_DIFFERS_NONE:
         case USAGE_DIFFERS_KINDS:
             finding_add(f, FINDING_FAIL, object, "delete the pod",
-                        "container %.*s: its annotations name card %.*s, and the kubelet's "
+                        "container %.*s: its annotations name %s%.*s, and the kubelet's "
                         "podresources on node %.*s have no device for it",
-                        STR_ARG(d->container),
-                        STR_ARG(d->annotated.n > 0 ? d->annotated : STR("-")), STR_ARG(node));
+                        STR_ARG(d->container), doctor_pods_noun(d->annotated),
+                        STR_ARG(d->annotated), STR_ARG(node));
             break;
         }
     }
@@ -218,7 +226,9 @@ void doctor_tell_listed(struct findings *f, const struct doctor_listed_sum *sum)
 {
     if (sum->nodes > 0 && sum->differences == 0)
         finding_add(f, FINDING_OK, STR("podresources"), "",
-                    "the kubelets of %zu nodes list devices for %llu containers, of the cards "
-                    "that the annotations name",
-                    sum->nodes, (unsigned long long)sum->containers);
+                    "the %s of %zu %s devices for %llu containers, of the cards that the "
+                    "annotations name",
+                    sum->nodes == 1 ? "kubelet" : "kubelets", sum->nodes,
+                    sum->nodes == 1 ? "node lists" : "nodes list",
+                    (unsigned long long)sum->containers);
 }

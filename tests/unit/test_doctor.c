@@ -198,6 +198,7 @@ START_TEST(tells_what_the_kubelet_lists)
         {S("ns"), S("p"), S("c"), USAGE_DIFFERS_CARDS, S("0"), S("1")},
         {S("ns"), S("q"), S("c"), USAGE_DIFFERS_NONE, S("0,2"), S("")},
         {S("ns"), S("r"), S("c"), USAGE_DIFFERS_OWNER, S(""), S("")},
+        {S("ns"), S("s"), S("c"), USAGE_DIFFERS_CARDS, S(""), S("0,1")},
     };
     struct usage_view view = {.seen = S("2026-11-25T19:20:00Z")};
     doctor_listed(&found, STR("old"), &view, &sum);
@@ -206,6 +207,11 @@ START_TEST(tells_what_the_kubelet_lists)
     view.asked = true;
     view.compared = 12;
     doctor_listed(&found, STR("n1"), &view, &sum);
+    doctor_tell_listed(&found, &sum);
+    ck_assert_str_eq(findings(), "OK podresources: the kubelet of 1 node lists devices for 12 "
+                                 "containers, of the cards that the annotations name\n");
+    found.n = 0;
+    memset(found.counts, 0, sizeof(found.counts));
     doctor_listed(&found, STR("n2"), &view, &sum);
     doctor_tell_listed(&found, &sum);
     ck_assert_str_eq(findings(), "OK podresources: the kubelets of 2 nodes list devices for 24 "
@@ -220,10 +226,12 @@ START_TEST(tells_what_the_kubelet_lists)
         findings(),
         "FAIL pod/ns/p: container c: its annotations name card 0, and the devices that it has by "
         "the kubelet's podresources are of card 1 of node n3\n"
-        "FAIL pod/ns/q: container c: its annotations name card 0,2, and the kubelet's "
+        "FAIL pod/ns/q: container c: its annotations name cards 0,2, and the kubelet's "
         "podresources on node n3 have no device for it\n"
-        "FAIL pod/ns/r: container c: the kubelet's podresources and its checkpoint on node n3 do "
-        "not agree whose its devices are\n");
+        "FAIL pod/ns/r: container c: by the kubelet's podresources on node n3 it has devices that "
+        "are not its pod's by the kubelet's checkpoint\n"
+        "FAIL pod/ns/s: container c: its annotations name no card, and the devices that it has by "
+        "the kubelet's podresources are of cards 0,1 of node n3\n");
 }
 
 END_TEST

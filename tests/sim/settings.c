@@ -118,6 +118,14 @@ static void claims_draw(struct swarm *s)
     s->max_cards = MAX_OF(s->max_cards, 2U);
 }
 
+/* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted
+ * while a process starts, two leaders could result. */
+static void spare_leases(struct swarm *s)
+{
+    for (unsigned i = 0; i < s->replicas; i++)
+        s->permille[FAULT_LEASE] = s->own[i].renew_ms > 8000 ? 0 : s->permille[FAULT_LEASE];
+}
+
 void settings_draw(struct swarm *s, uint64_t seed)
 {
     uint64_t random = seed * 0x2545f4914f6cdd1dU + 1;
@@ -172,10 +180,7 @@ void settings_draw(struct swarm *s, uint64_t seed)
     uint64_t more = random_next(&random);
     if (!s->faultless && SOME(6) == 0)
         be_about_takeovers(s, more);
-    /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted
-     * while a process starts, two leaders could result. */
-    for (unsigned i = 0; i < s->replicas; i++)
-        s->permille[FAULT_LEASE] = s->own[i].renew_ms > 8000 ? 0 : s->permille[FAULT_LEASE];
+    spare_leases(s);
     s->rogue = !s->faultless && SOME(s->takeovers ? 3 : 12) == 0;
     if (s->faultless)
         be_without_faults(s, random);

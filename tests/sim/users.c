@@ -355,7 +355,7 @@ static void lose_leases(void)
         trace("lease is deleted", STR(""), 0, 0);
 }
 
-static void fate(void)
+static void act_by_kinds(void)
 {
     if (kind(KIND_CLAIMS) && draw(2) == 0)
         claims_act();
@@ -363,6 +363,11 @@ static void fate(void)
         quotas_change();
     if (kind(KIND_QUOTAS) && draw(24) == 0)
         label_node();
+}
+
+static void fate(void)
+{
+    act_by_kinds();
     if (fault(FAULT_ROLLOUT))
         roll_out();
     if (fault(FAULT_KILL))

@@ -2,14 +2,11 @@
 #include "doctor_rig.h"
 
 /* The amounts of a node's two plugins. */
-#define G(mem)                 \
-    {                          \
-        S(mem), S("2"), S(mem) \
+#define G(amount)                                                       \
+    {                                                                   \
+        .mem = S(amount), .count = S("2"), .mem_allocatable = S(amount) \
     }
-#define V                              \
-    {                                  \
-        S("32000"), S("2"), S("32000") \
-    }
+#define V G("32000")
 
 static const struct {
     struct node_view node;

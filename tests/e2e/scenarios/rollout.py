@@ -156,7 +156,7 @@ def _start_nodes(bench: Bench) -> None:
     root, archive = bench.workdir / "image", bench.workdir / "cardpack.tar"
     version = subprocess.run([bench.options.plain, "--version"], capture_output=True, text=True)
     argv = [ROOT / "scripts/image-root", bench.options.plain, version.stdout.split()[-1], root]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
     check(done.returncode == 0, done.stderr)
     image.write_cardpack(root, archive)
     workers = [bench.launch_worker(name, 0, archive) for name in NODES]

@@ -40,6 +40,7 @@ struct pod {
     bool said_cores;
     bool unwanting; /* reserved, but its object no longer requests memory */
     bool kept;      /* the claim is for the cards of `holding`, set by KEEP, and not a nomination */
+    uint16_t list_n; /* of `list`; here it needs no memory */
     uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
     struct quota_tenant *tenant; /* of its namespace; left when the cache forgets the pod */
     struct request *request;     /* shared, in the cache's table `requests`; never changed */
@@ -47,7 +48,6 @@ struct pod {
     struct holding *holding;     /* owned; NULL while pending without kept cards */
     char *list; /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
                    holding's grants; NULL: none. See core/vgpu.h */
-    size_t list_n;
     struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
     int64_t mem;            /* of the request */
     struct node *node;      /* NULL while pending */
@@ -100,7 +100,7 @@ void pod_believe(struct pod *p);
  * than the call of pod_doubt. After this call the answer to a new GET counts. */
 bool pod_is_doubted(struct pod *p, bool read_back);
 
-/* Takes ownership of list. */
+/* Takes ownership of list; n is at most LIMIT_DEVICES_BYTES. */
 void pod_set_list(struct pod *p, char *list, size_t n);
 
 /* Takes a bound pod's annotations except its cards; cache_pod_place sets those. An ASSUME_TIME more

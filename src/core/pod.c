@@ -4,6 +4,7 @@
 #include "core/pod.h"
 
 #include "base/mem.h"
+#include "core/limit.h"
 #include "core/request.h"
 
 /*
@@ -33,9 +34,11 @@ struct pod *pod_new(struct str uid, struct str name)
 
 void pod_set_list(struct pod *p, char *list, size_t n)
 {
+    static_assert(LIMIT_DEVICES_BYTES <= UINT16_MAX, "list_n");
+    assert(n <= LIMIT_DEVICES_BYTES);
     mem_free(p->list);
     p->list = list;
-    p->list_n = n;
+    p->list_n = (uint16_t)n;
 }
 
 void pod_doubt(struct pod *p)

@@ -20,8 +20,8 @@ void kube_read_node(struct jread *r, struct arena *a, struct node_view *ret);
  * Absent: none is near. */
 struct str kube_near_annotation(struct str key);
 
-/* metadata.name of any object. */
-struct str kube_read_name(struct jread *r);
+/* A text in the metadata of any object, such as its name or uid; absent: it has none. */
+struct str kube_read_of_metadata(struct jread *r, struct str wanted);
 
 /* The metadata of any object, as far as these two. */
 void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name);

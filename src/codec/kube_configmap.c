@@ -1,11 +1,12 @@
-/* Reads the name of any object, and a ConfigMap: of unhealthy cards, of quotas, of what is used. */
+/* Reads the metadata of any object, and a ConfigMap: of unhealthy cards, of quotas, of what is
+ * used. */
 #include "codec/kube.h"
 #include "codec/usage.h"
 #include "core/gpushare.h"
 
-struct str kube_read_name(struct jread *r)
+struct str kube_read_of_metadata(struct jread *r, struct str wanted)
 {
-    struct str name = STR_NULL;
+    struct str value = STR_NULL;
     struct str key;
     struct str field;
     jread_object (r, key) {
@@ -14,13 +15,13 @@ struct str kube_read_name(struct jread *r)
             continue;
         }
         jread_object (r, field) {
-            if (str_eq(field, STR("name")))
-                name = jread_str(r);
+            if (str_eq(field, wanted))
+                value = jread_str(r);
             else
                 jread_skip(r);
         }
     }
-    return name;
+    return value;
 }
 
 void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name)

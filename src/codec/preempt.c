@@ -44,21 +44,7 @@ static struct str preempt_read_meta_victim(struct jread *r)
 
 static struct str preempt_read_whole_victim(struct jread *r)
 {
-    struct str uid = STR_NULL;
-    struct str key;
-    struct str field;
-    jread_object (r, key) {
-        if (!str_eq(key, STR("metadata"))) {
-            jread_skip(r);
-            continue;
-        }
-        jread_object (r, field) {
-            if (str_eq(field, STR("uid")))
-                uid = jread_str(r);
-            else
-                jread_skip(r);
-        }
-    }
+    struct str uid = kube_read_of_metadata(r, STR("uid"));
     if (uid.n == 0)
         jread_fail(r, ERR_SYNTAX, "a victim without metadata.uid");
     return uid;

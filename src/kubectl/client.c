@@ -152,6 +152,15 @@ enum errc kubectl_client_call(struct kubectl_client *c, const char *method, stru
     return client_run(c, method, path, &(struct http_call){.body = body}, reterr);
 }
 
+enum errc kubectl_client_has_dra(struct kubectl_client *c, bool *ret, struct err *reterr)
+{
+    enum errc code =
+        kubectl_client_call(c, "GET", STR("/apis/resource.k8s.io/v1"), STR_NULL, reterr);
+    if (code == OK)
+        *ret = kubectl_client_status(c) != 404;
+    return code;
+}
+
 enum errc kubectl_client_stream(struct kubectl_client *c, struct str path,
                                 enum errc (*take)(void *ctx, struct str chunk, struct err *e),
                                 void *ctx, struct err *reterr)

@@ -33,6 +33,11 @@ enum errc kubectl_client_namespace(const struct kubectl_client *c, struct arena 
 enum errc kubectl_client_call(struct kubectl_client *c, const char *method, struct str path,
                               struct str body, struct err *reterr) _must_use_;
 
+/* Whether the API server serves resource.k8s.io/v1, which each user may ask. One without it denies
+ * the lists of DRA to a user who may not read them, so that their answer does not tell. */
+enum errc kubectl_client_has_dra(struct kubectl_client *c, bool *ret, struct err *reterr)
+    _must_use_;
+
 /* A GET that passes the body of a 200 to take in chunks; an error from take ends the call. */
 enum errc kubectl_client_stream(struct kubectl_client *c, struct str path,
                                 enum errc (*take)(void *ctx, struct str chunk, struct err *e),

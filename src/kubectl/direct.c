@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "codec/jwrite.h"
 #include "kube/ingest.h"
-#include "kubectl/dra.h"
 #include "kubectl/limit.h"
 #include "kubectl/list.h"
 #include "kubectl/say.h"
@@ -90,7 +89,7 @@ static enum errc direct_read_configmaps(struct reading *r, struct err *e)
 static enum errc direct_read_dra(struct reading *r, struct err *e)
 {
     bool served = false;
-    enum errc code = kubectl_dra_is_served(r->client, &served, e);
+    enum errc code = kubectl_client_has_dra(r->client, &served, e);
     for (enum cache_kind kind = CACHE_SLICES; code == OK && served && kind < CACHE_ALL_KINDS;
          kind++)
         code = direct_read_list(r, kind, e);

@@ -11,7 +11,6 @@
 #include "core/gpushare.h"
 #include "kube/ingest.h"
 #include "kubectl/ask.h"
-#include "kubectl/dra.h"
 #include "kubectl/list.h"
 
 #define REVIEW "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -429,7 +428,7 @@ static enum errc doctor_run(struct checkup *x, struct kubectl_client *daemon, st
     if (daemon != NULL)
         code = doctor_ask_daemon(x, daemon, &d, e);
     if (code == OK)
-        code = kubectl_dra_is_served(x->client, &x->dra, e);
+        code = kubectl_client_has_dra(x->client, &x->dra, e);
     if (code == OK)
         code = doctor_check_rights(x, daemon == x->client, e);
     for (size_t i = 0; i < COUNT_OF(kinds) && code == OK; i++) {

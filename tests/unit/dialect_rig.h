@@ -155,3 +155,36 @@ static const char *const plain[DIALECT_COUNT] = {
     [DIALECT_VGPU] = ONE(VGPU("1", "8")),
     [DIALECT_HAMI] = ONE(HAMI("1", "8")),
 };
+
+/* A node, and what the cache has of it. */
+struct node_row {
+    const char *metadata;
+    const char *capacity;
+    const char *allocatable;
+    enum dialect dialect;
+    enum node_fault fault;
+    uint32_t cards;
+    int64_t total; /* of card 0 */
+    bool ill;      /* card 1 */
+};
+
+static inline void node_row_check(const struct node_row *row)
+{
+    struct object o;
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n", row->metadata, row->capacity, row->allocatable);
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    const struct node *n = node_of(&r, "n");
+    ck_assert_int_eq(n->fault, row->fault);
+    ck_assert_int_eq(n->sizes->dialect, row->dialect);
+    ck_assert_uint_eq(n->n_cards, row->cards);
+    if (n->n_cards > 0)
+        ck_assert_int_eq(n->cards[0].total, row->total);
+    if (n->n_cards > 1)
+        ck_assert_int_eq(n->cards[1].unhealthy, row->ill);
+    object_end(&o);
+    rig_done(&r);
+}

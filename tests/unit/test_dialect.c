@@ -171,16 +171,7 @@ END_TEST
 #define VOLCANO_NODE  VOLCANO("32000") ",\"volcano.sh/gpu-number\":\"2\""
 #define LABEL(d)      ",\"labels\":{\"cardpack.io/dialect\":\"" d "\"}"
 
-static const struct {
-    const char *metadata;
-    const char *capacity;
-    const char *allocatable;
-    enum dialect dialect;
-    enum node_fault fault;
-    uint32_t cards;
-    int64_t total; /* of card 0 */
-    bool ill;      /* card 1 */
-} nodes[] = {
+static const struct node_row nodes[] = {
     {"", GPUSHARE_NODE, "", DIALECT_GPUSHARE, NODE_OK, 2, 15, false},
     {"", VOLCANO_NODE, "", DIALECT_VOLCANO, NODE_OK, 2, 16000, false},
     {",\"annotations\":{\"volcano.sh/gpu-unhealthy-ids\":\"1\"}", VOLCANO_NODE, "", DIALECT_VOLCANO,
@@ -205,23 +196,7 @@ static const struct {
 
 START_TEST(reads_what_a_node_has)
 {
-    struct object o;
-    struct rig r;
-    all_dialects();
-    rig_init(&r);
-    object_node(&o, "n", nodes[_i].metadata, nodes[_i].capacity, nodes[_i].allocatable);
-    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
-    const struct node *n = node_of(&r, "n");
-    ck_assert_int_eq(n->fault, nodes[_i].fault);
-    ck_assert_int_eq(n->sizes->dialect, nodes[_i].dialect);
-    ck_assert_uint_eq(n->n_cards, nodes[_i].cards);
-    if (n->n_cards > 0)
-        ck_assert_int_eq(n->cards[0].total, nodes[_i].total);
-    if (n->n_cards > 1)
-        ck_assert_int_eq(n->cards[1].unhealthy, nodes[_i].ill);
-    object_end(&o);
-    rig_done(&r);
+    node_row_check(&nodes[_i]);
 }
 
 END_TEST

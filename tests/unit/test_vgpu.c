@@ -2,16 +2,7 @@
  * the node's table changes, and one pod at a time waits for the plugin. */
 #include "dialect_rig.h"
 
-static const struct {
-    const char *metadata;
-    const char *capacity;
-    const char *allocatable;
-    enum dialect dialect;
-    enum node_fault fault;
-    uint32_t cards;
-    int64_t total; /* of card 0 */
-    bool ill;      /* card 1 */
-} nodes[] = {
+static const struct node_row nodes[] = {
     {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true,hami-core:GPU-b,5,8000,NVIDIA-A10,true,mig:"),
      "\"volcano.sh/vgpu-number\":\"10\"", "", DIALECT_VGPU, NODE_OK, 2, 16000, true},
     {VGPU_TABLE("GPU-a,10,16000,NVIDIA-A10,true:"), "\"volcano.sh/vgpu-number\":\"10\"", "",
@@ -45,21 +36,7 @@ static const struct {
 
 START_TEST(reads_what_a_node_has)
 {
-    struct object o;
-    struct rig r;
-    all_dialects();
-    rig_init(&r);
-    object_node(&o, "n", nodes[_i].metadata, nodes[_i].capacity, nodes[_i].allocatable);
-    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
-    const struct node *n = node_of(&r, "n");
-    ck_assert_int_eq(n->fault, nodes[_i].fault);
-    ck_assert_int_eq(n->sizes->dialect, nodes[_i].dialect);
-    ck_assert_uint_eq(n->n_cards, nodes[_i].cards);
-    ck_assert(n->n_cards == 0 || n->cards[0].total == nodes[_i].total);
-    ck_assert(n->n_cards < 2 || n->cards[1].unhealthy == nodes[_i].ill);
-    object_end(&o);
-    rig_done(&r);
+    node_row_check(&nodes[_i]);
 }
 
 END_TEST

@@ -44,6 +44,12 @@ struct card_info {
     uint32_t max_pods; /* 0: no limit of its own */
 };
 
+/* Whether a device of this UUID is the card; an empty one names no card. */
+static inline bool card_info_is_named(const struct card_info *i, struct str uuid)
+{
+    return uuid.n > 0 && str_eq_nocase(i->uuid, uuid);
+}
+
 /* What is wrong with the node's own figures. */
 enum node_fault {
     NODE_OK,

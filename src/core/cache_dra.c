@@ -38,11 +38,6 @@ static void cache_dra_take(const struct node *n, struct dra_use *u, uint32_t car
         to->lent[card] += (uint32_t)MIN_OF(lent, (int64_t)(UINT32_MAX - to->lent[card]));
 }
 
-static bool cache_dra_is_named(const struct card_info *i, struct str uuid)
-{
-    return uuid.n > 0 && str_eq_nocase(i->uuid, uuid);
-}
-
 static void cache_dra_join(const struct node *n, struct dra_use *u, struct node_claimed *to)
 {
     struct dra_facts x _uninitialized_;
@@ -50,11 +45,11 @@ static void cache_dra_join(const struct node *n, struct dra_use *u, struct node_
     u->joined = DRA_NO_CARD;
     dra_use_facts(u, &x);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (infos == NULL ? x.uuid.n > 0 : cache_dra_is_named(&infos[i], x.uuid))
+        if (infos == NULL ? x.uuid.n > 0 : card_info_is_named(&infos[i], x.uuid))
             cache_dra_take(n, u, i, infos != NULL ? x.memory : 0, to);
     }
     for (uint32_t i = 0; infos != NULL && u->joined != DRA_CARD && i < n->n_cards; i++) {
-        if (cache_dra_is_named(&infos[i], x.parent))
+        if (card_info_is_named(&infos[i], x.parent))
             cache_dra_take(n, u, i, 0, to);
     }
     if (infos == NULL || u->joined == DRA_CARD || x.pci == 0)

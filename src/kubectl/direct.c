@@ -45,25 +45,10 @@ static enum errc direct_on_object(void *ctx, struct str json, struct err *e)
 
 static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struct err *e)
 {
-    static const struct {
-        struct str path;
-        struct str query;
-        struct str kind;
-    } lists[CACHE_ALL_KINDS] = {
-        [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList")},
-        [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList")},
-        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
-                          STR("ConfigMapList")},
-        [CACHE_SLICES] = {STR("/apis/resource.k8s.io/v1/resourceslices"), STR_NULL,
-                          STR("ResourceSliceList")},
-        [CACHE_CLAIMS] = {STR("/apis/resource.k8s.io/v1/resourceclaims"), STR_NULL,
-                          STR("ResourceClaimList")},
-        [CACHE_CLASSES] = {STR("/apis/resource.k8s.io/v1/deviceclasses"), STR_NULL,
-                           STR("DeviceClassList")},
-    };
-    struct kubectl_list l = {.path = lists[kind].path,
-                             .query = lists[kind].query,
-                             .kind = lists[kind].kind,
+    const struct kubectl_source *of = kubectl_source_of(kind);
+    struct kubectl_list l = {.path = of->path,
+                             .query = of->query,
+                             .kind = of->kind,
                              .begin = direct_on_begin,
                              .take = direct_on_object,
                              .ctx = r};

@@ -217,26 +217,10 @@ static enum errc doctor_on_object(void *ctx, struct str json, struct err *e)
 
 static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struct err *e)
 {
-    static const struct {
-        struct str path;
-        struct str query;
-        struct str kind;
-        struct str name;
-    } lists[CACHE_ALL_KINDS] = {
-        [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList"), STR("nodes")},
-        [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList"), STR("pods")},
-        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
-                          STR("ConfigMapList"), STR("configmaps of kube-system")},
-        [CACHE_SLICES] = {STR("/apis/resource.k8s.io/v1/resourceslices"), STR_NULL,
-                          STR("ResourceSliceList"), STR("resourceslices")},
-        [CACHE_CLAIMS] = {STR("/apis/resource.k8s.io/v1/resourceclaims"), STR_NULL,
-                          STR("ResourceClaimList"), STR("resourceclaims")},
-        [CACHE_CLASSES] = {STR("/apis/resource.k8s.io/v1/deviceclasses"), STR_NULL,
-                           STR("DeviceClassList"), STR("deviceclasses")},
-    };
-    struct kubectl_list l = {.path = lists[kind].path,
-                             .query = lists[kind].query,
-                             .kind = lists[kind].kind,
+    const struct kubectl_source *of = kubectl_source_of(kind);
+    struct kubectl_list l = {.path = of->path,
+                             .query = of->query,
+                             .kind = of->kind,
                              .begin = doctor_on_begin,
                              .take = doctor_on_object,
                              .ctx = x};
@@ -246,8 +230,7 @@ static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struc
     x->compared_at = x->compared;
     enum errc code = kubectl_list_read(x->client, &l, e);
     if (code == ERR_DENIED) {
-        finding_add(x->findings, kind >= CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL,
-                    lists[kind].name,
+        finding_add(x->findings, kind >= CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL, of->name,
                     "bind the roles of manifests/kubectl-cardpack-rbac.yaml to the user",
                     "they are not checked: %s", e->text);
         *e = (struct err)ERR_INIT;
@@ -256,7 +239,7 @@ static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struc
     if (code != OK)
         return code;
     if (x->ingest.torn[kind])
-        finding_add(x->findings, FINDING_FAIL, lists[kind].name,
+        finding_add(x->findings, FINDING_FAIL, of->name,
                     "correct the object that standard error names",
                     "an object cannot be read: cardpack does not know what it holds");
     (void)ingest_list_end(&x->ingest, kind);

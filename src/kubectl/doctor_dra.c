@@ -3,17 +3,12 @@
 #include "core/gpushare.h"
 #include "kubectl/doctor.h"
 
-static bool doctor_dra_is_named(const struct card_info *i, struct str uuid)
-{
-    return uuid.n > 0 && str_eq_nocase(i->uuid, uuid);
-}
-
 /* As cardpack joins a claimed device to a card. */
 static bool doctor_dra_joins(const struct node *n, const struct dra_device_view *x)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card_info *info = &n->sizes->infos[i];
-        if (doctor_dra_is_named(info, x->uuid) || doctor_dra_is_named(info, x->parent) ||
+        if (card_info_is_named(info, x->uuid) || card_info_is_named(info, x->parent) ||
             (x->pci != 0 && info->pci == x->pci))
             return true;
     }

@@ -7,12 +7,30 @@
 
 #include "codec/jcut.h"
 #include "codec/watch.h"
+#include "kube/ingest.h"
 #include "kube/limit.h"
 #include "kubectl/limit.h"
 
 #define LIST_PAGE_SIZE 500
 #define ENVELOPE_BYTES (1 * KIB)
 #define TOKEN_MAX      (64 * KIB)
+
+const struct kubectl_source *kubectl_source_of(enum cache_kind kind)
+{
+    static const struct kubectl_source sources[CACHE_ALL_KINDS] = {
+        [CACHE_NODES] = {STR("/api/v1/nodes"), STR_NULL, STR("NodeList"), STR("nodes")},
+        [CACHE_PODS] = {STR("/api/v1/pods"), INGEST_POD_SELECTOR, STR("PodList"), STR("pods")},
+        [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"), STR_NULL,
+                          STR("ConfigMapList"), STR("configmaps of kube-system")},
+        [CACHE_SLICES] = {STR("/apis/resource.k8s.io/v1/resourceslices"), STR_NULL,
+                          STR("ResourceSliceList"), STR("resourceslices")},
+        [CACHE_CLAIMS] = {STR("/apis/resource.k8s.io/v1/resourceclaims"), STR_NULL,
+                          STR("ResourceClaimList"), STR("resourceclaims")},
+        [CACHE_CLASSES] = {STR("/apis/resource.k8s.io/v1/deviceclasses"), STR_NULL,
+                           STR("DeviceClassList"), STR("deviceclasses")},
+    };
+    return sources[kind].path.p == NULL ? NULL : &sources[kind];
+}
 
 struct reading {
     struct kubectl_client *client;

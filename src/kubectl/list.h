@@ -1,12 +1,24 @@
 /* Reads a list of the API server, page by page and object by object. */
 #pragma once
 
+#include "core/cache.h"
 #include "kubectl/client.h"
 
-struct kubectl_list {
+/* The list of all objects of a kind that the cache has. */
+struct kubectl_source {
     struct str path;
     struct str query; /* selectors, escaped: "fieldSelector=..."; absent: none */
     struct str kind;  /* "PodList" */
+    struct str name;  /* for people */
+};
+
+/* NULL: the plugin reads no objects of this kind. */
+const struct kubectl_source *kubectl_source_of(enum cache_kind kind);
+
+struct kubectl_list {
+    struct str path;
+    struct str query; /* as of struct kubectl_source, and the next one */
+    struct str kind;
 
     /* The list begins, or begins again because its continue token has expired: the objects so far
      * do not count. NULL: not called. */

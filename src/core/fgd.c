@@ -61,52 +61,91 @@ void fgd_learn(struct fgd *f, const struct market *m)
 struct idle {
     int64_t cpu;
     uint32_t n;
+    uint32_t all; /* hundredths of all cards */
     uint8_t left[LIMIT_CARDS];
     uint8_t kinds[LIMIT_CARDS];
+};
+
+/* What the idle cards are to a shape. */
+struct fgd_use {
+    uint32_t fit;   /* cards with room for it */
+    uint32_t small; /* hundredths of the others */
 };
 
 static void fgd_look(const struct node *n, struct idle *ret)
 {
     ret->cpu = node_host_left(n).cpu;
     ret->n = n->n_cards;
+    ret->all = 0;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         ret->left[i] = n->cards[i].left;
         ret->kinds[i] = n->cards[i].kind;
+        ret->all += ret->left[i];
     }
 }
 
-/* Hundredths of idle cards that are of no use to the shape. */
-static uint32_t fgd_waste_for(const struct fgd_shape *x, const struct idle *idle, uint32_t all)
+/* How a card with so much left counts. steps: what the shape needs of it; 0: it can't use it. */
+static inline struct fgd_use fgd_use_of(uint32_t left, uint32_t steps)
 {
-    uint32_t fit = 0;
-    uint32_t small = 0;
-    if (x->cards == 0 || x->cpu > idle->cpu)
-        return all;
-    for (uint32_t i = 0; i < idle->n; i++) {
-        uint32_t steps = x->steps[idle->kinds[i]];
-        bool fits = steps > 0 && idle->left[i] >= steps;
-        fit += fits ? 1 : 0;
-        small += fits ? 0 : idle->left[i];
-    }
-    return fit >= x->cards ? small : all;
+    bool fits = steps > 0 && left >= steps;
+    return (struct fgd_use){.fit = fits ? 1 : 0, .small = fits ? 0 : left};
 }
 
-static double fgd_waste_of(const struct fgd *f, const struct idle *idle)
+static void fgd_count(const struct fgd *f, const struct idle *idle,
+                      struct fgd_use ret[static SHAPES_MAX])
 {
-    uint32_t all = 0;
+    for (uint32_t k = 0; k < f->n; k++) {
+        const struct fgd_shape *x = &f->all[k];
+        struct fgd_use sum = {.fit = 0};
+        for (uint32_t i = 0; i < idle->n; i++) {
+            struct fgd_use one = fgd_use_of(idle->left[i], x->steps[idle->kinds[i]]);
+            sum.fit += one.fit;
+            sum.small += one.small;
+        }
+        ret[k] = sum;
+    }
+}
+
+/* Hundredths of the idle cards, `all` together, that are of no use to the shape. */
+static inline uint32_t fgd_waste_for(const struct fgd_shape *x, struct fgd_use use, int64_t cpu,
+                                     uint32_t all)
+{
+    return x->cards > 0 && x->cpu <= cpu && use.fit >= x->cards ? use.small : all;
+}
+
+static double fgd_waste_of(const struct fgd *f, const struct idle *idle, const struct fgd_use *uses)
+{
     double sum = 0;
-    for (uint32_t i = 0; i < idle->n; i++)
-        all += idle->left[i];
-    for (uint32_t i = 0; i < f->n; i++)
-        sum += f->all[i].share * fgd_waste_for(&f->all[i], idle, all);
+    for (uint32_t k = 0; k < f->n; k++)
+        sum += f->all[k].share * fgd_waste_for(&f->all[k], uses[k], idle->cpu, idle->all);
+    return sum / SHAPE_STEPS;
+}
+
+/* The same with so much less on one card. */
+static double fgd_waste_with(const struct fgd *f, const struct idle *idle,
+                             const struct fgd_use *uses, uint32_t card, uint32_t less)
+{
+    uint32_t kind = idle->kinds[card];
+    uint32_t left = idle->left[card];
+    double sum = 0;
+    for (uint32_t k = 0; k < f->n; k++) {
+        const struct fgd_shape *x = &f->all[k];
+        struct fgd_use before = fgd_use_of(left, x->steps[kind]);
+        struct fgd_use after = fgd_use_of(left - less, x->steps[kind]);
+        struct fgd_use use = {.fit = uses[k].fit - before.fit + after.fit,
+                              .small = uses[k].small - before.small + after.small};
+        sum += x->share * fgd_waste_for(x, use, idle->cpu, idle->all - less);
+    }
     return sum / SHAPE_STEPS;
 }
 
 double fgd_waste(const struct fgd *f, const struct node *n)
 {
+    struct fgd_use uses[SHAPES_MAX] _uninitialized_;
     struct idle idle _uninitialized_;
     fgd_look(n, &idle);
-    return fgd_waste_of(f, &idle);
+    fgd_count(f, &idle, uses);
+    return fgd_waste_of(f, &idle, uses);
 }
 
 static uint32_t fgd_sigmoid(double gain)
@@ -114,42 +153,38 @@ static uint32_t fgd_sigmoid(double gain)
     return (uint32_t)(SCORE_MAX / (1 + exp(-gain)));
 }
 
-/* The score with the pod on this card. */
-static uint32_t fgd_score_card(const struct fgd *f, const struct market_ask *ask, struct idle *idle,
-                               double before, uint32_t card)
+static int64_t fgd_cpu_with(const struct idle *idle, const struct market_ask *ask)
 {
-    uint8_t left = idle->left[card];
-    uint32_t steps = ask->steps[idle->kinds[card]];
-    idle->left[card] = (uint8_t)(left > steps ? left - steps : 0);
-    double after = fgd_waste_of(f, idle);
-    idle->left[card] = left;
-    return fgd_sigmoid(before - after);
+    return MAX_OF(idle->cpu - ask->cpu, (int64_t)0);
 }
 
 void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct node *n,
                int64_t *ret)
 {
+    struct fgd_use uses[SHAPES_MAX] _uninitialized_;
     struct idle idle _uninitialized_;
-    int64_t by_level[SHAPE_STEPS + 1];
+    uint8_t by_level[SHAPE_STEPS + 1]; /* the score of cards with so much left */
+    bool alike = n->sizes->infos == NULL;
     fgd_look(n, &idle);
-    double before = fgd_waste_of(f, &idle);
-    idle.cpu = MAX_OF(idle.cpu - ask->cpu, (int64_t)0);
-    for (uint32_t r = 0; r <= SHAPE_STEPS; r++)
-        by_level[r] = -1;
+    fgd_count(f, &idle, uses);
+    double before = fgd_waste_of(f, &idle, uses);
+    idle.cpu = fgd_cpu_with(&idle, ask);
+    memset(by_level, UINT8_MAX, sizeof(by_level));
     for (uint32_t i = 0; i < idle.n; i++) {
-        bool alike = n->sizes->infos == NULL;
-        int64_t *known = &by_level[idle.left[i]];
+        uint8_t *known = &by_level[idle.left[i]];
+        uint32_t less = MIN_OF((uint32_t)idle.left[i], ask->steps[idle.kinds[i]]);
         ret[i] = MARKET_NO_COST;
         if (!market_has_room(ask, &n->cards[i]))
             continue;
-        if (!alike || *known < 0)
-            *known = SCORE_MAX - (int64_t)fgd_score_card(f, ask, &idle, before, i);
-        ret[i] = ask->cards > 1 ? 0 : *known;
+        if (!alike || *known == UINT8_MAX)
+            *known = (uint8_t)fgd_sigmoid(before - fgd_waste_with(f, &idle, uses, i, less));
+        ret[i] = ask->cards > 1 ? 0 : SCORE_MAX - *known;
     }
 }
 
 uint32_t fgd_score(const struct fgd *f, const struct market_ask *ask, const struct node *n)
 {
+    struct fgd_use uses[SHAPES_MAX] _uninitialized_;
     struct idle idle _uninitialized_;
     uint32_t taken = 0;
     if (ask->cards == 1 && !ask->whole) {
@@ -161,14 +196,17 @@ uint32_t fgd_score(const struct fgd *f, const struct market_ask *ask, const stru
         return (uint32_t)(SCORE_MAX - least);
     }
     fgd_look(n, &idle);
-    double before = fgd_waste_of(f, &idle);
-    idle.cpu = MAX_OF(idle.cpu - ask->cpu, (int64_t)0);
+    fgd_count(f, &idle, uses);
+    double before = fgd_waste_of(f, &idle, uses);
+    idle.cpu = fgd_cpu_with(&idle, ask);
     for (uint32_t i = 0; i < idle.n && taken < ask->cards; i++) {
         if (!market_has_room(ask, &n->cards[i]))
             continue;
-        uint32_t steps = ask->steps[idle.kinds[i]];
-        idle.left[i] = (uint8_t)(idle.left[i] > steps ? idle.left[i] - steps : 0);
+        uint32_t less = MIN_OF((uint32_t)idle.left[i], ask->steps[idle.kinds[i]]);
+        idle.left[i] = (uint8_t)(idle.left[i] - less);
+        idle.all -= less;
         taken++;
     }
-    return fgd_sigmoid(before - fgd_waste_of(f, &idle));
+    fgd_count(f, &idle, uses);
+    return fgd_sigmoid(before - fgd_waste_of(f, &idle, uses));
 }

@@ -22,12 +22,19 @@ struct filter_args {
     const uint64_t *keys; /* name_list.keys; NULL: they are not remembered */
 };
 
+/* What is remembered of the requests before. Zeros are nothing. */
+struct extender_memo {
+    struct name_lists names;
+    struct jmemo pods;
+};
+
+void extender_memo_done(struct extender_memo *m);
+
 /*
- * Reads ExtenderArgs of filter and prioritize. An error names the field. lists: what it remembers
- * of earlier requests, or NULL; then the result is the same, but takes longer. The names are valid
- * as long as the body and the lists.
+ * Reads ExtenderArgs of filter and prioritize. An error names the field. memo: may be NULL; then
+ * the result is the same, but takes longer. The names are valid as long as the body and the memo.
  */
-enum errc extender_read_filter(struct str body, struct arena *a, struct name_lists *lists,
+enum errc extender_read_filter(struct str body, struct arena *a, struct extender_memo *memo,
                                struct filter_args *ret, struct err *reterr) _must_use_;
 
 struct bind_args {

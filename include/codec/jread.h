@@ -24,6 +24,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "codec/jmemo.h"
 #include "codec/limit.h"
 
 enum jtype {
@@ -52,6 +53,8 @@ struct jread {
     bool due; /* a value must be read next: detects a decoder that reads none, or two */
     struct jread_level levels[LIMIT_JSON_DEPTH];
     struct err err; /* the first failure */
+    struct jmemo_read memo;
+    const char *object; /* the first byte of the memo's object */
 };
 
 void jread_init(struct jread *r, struct str document, struct arena *arena);
@@ -113,6 +116,13 @@ struct str jread_member(struct jread *r, struct str name);
 /* An integer within int64; 1.0, 1e3 and overflow fail with ERR_RANGE. */
 int64_t jread_i64(struct jread *r);
 bool jread_bool(struct jread *r);
+
+/*
+ * Around the read of one value: if it is an object whose bytes are known, skipped values in it cost
+ * nothing, else it is remembered. The result is the same. Not nested.
+ */
+void jread_memo_begin(struct jread *r, struct jmemo *m);
+void jread_memo_end(struct jread *r, struct jmemo *m);
 
 /* The bytes of the next value, validated and unchanged. */
 struct str jread_raw(struct jread *r);

@@ -21,6 +21,9 @@
  * nodes, or of more if the names are short. */
 #define LIMIT_NAME_LIST_BYTES (1 * MIB)
 
+/* An object that jmemo.h remembers, of which there are JMEMO_TEXTS: most pods have 3 to 20 KiB. */
+#define LIMIT_JMEMO_BYTES (64 * KIB)
+
 /* Only the first LIMIT_LABELS labels of a pod are compared with PodDisruptionBudgets. */
 #define LIMIT_LABELS ((size_t)256)
 

@@ -13,6 +13,9 @@
 /* Candidates that are looked at together. */
 #define GATHER_MAX ((size_t)512)
 
+/* How much of a string is copied at once. */
+#define COPY_STEP 32
+
 /* What an entry of a HostPriorityList has beside its name. */
 #define PRIORITY_BYTES (sizeof("{\"Host\":\"\",\"Score\":255},"))
 
@@ -146,7 +149,24 @@ static void extender_read_nodes(struct jread *r, struct arena *a, struct candida
     }
 }
 
-enum errc extender_read_filter(struct str body, struct arena *a, struct name_lists *lists,
+static void extender_read_pod(struct jread *r, struct arena *a, struct jmemo *pods,
+                              struct filter_args *ret)
+{
+    ret->has_pod = jread_type(r) == JTYPE_OBJECT;
+    if (pods != NULL)
+        jread_memo_begin(r, pods);
+    kube_read_pod(r, a, &ret->pod);
+    if (pods != NULL)
+        jread_memo_end(r, pods);
+}
+
+void extender_memo_done(struct extender_memo *m)
+{
+    name_lists_done(&m->names);
+    jmemo_done(&m->pods);
+}
+
+enum errc extender_read_filter(struct str body, struct arena *a, struct extender_memo *memo,
                                struct filter_args *ret, struct err *reterr)
 {
     struct jread r;
@@ -159,10 +179,9 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct name_lis
         jread_fail(&r, ERR_SYNTAX, "must be a JSON object");
     jread_object (&r, key) {
         if (str_eq_nocase(key, STR("Pod"))) {
-            ret->has_pod = jread_type(&r) == JTYPE_OBJECT;
-            kube_read_pod(&r, a, &ret->pod);
+            extender_read_pod(&r, a, memo == NULL ? NULL : &memo->pods, ret);
         } else if (str_eq_nocase(key, STR("NodeNames"))) {
-            extender_read_names(&r, a, lists, &names);
+            extender_read_names(&r, a, memo == NULL ? NULL : &memo->names, &names);
         } else if (str_eq_nocase(key, STR("Nodes"))) {
             extender_read_nodes(&r, a, &nodes);
         } else {
@@ -337,26 +356,48 @@ static bool extender_has_offers(const unsigned char *offers, size_t n, enum offe
     return most >= from;
 }
 
+/* Copies whole steps, so that up to COPY_STEP - 1 bytes behind both strings are touched: most names
+ * and reasons are too short for a branch by their length. */
+static inline char *extender_copy_over(char *to, const char *from, size_t n)
+{
+    typedef char step __attribute__((vector_size(COPY_STEP), aligned(1), may_alias));
+    for (size_t i = 0; i < n; i += COPY_STEP)
+        *(step *)(to + i) = *(const step *)(from + i);
+    return to + n;
+}
+
 /* Writes the first of these candidates, n of them, whose reasons were written before. Returns how
- * many. */
-static size_t extender_write_again(struct jwrite *w, const struct filter_args *args,
+ * many. Plain names only: behind each of them but the last few are COPY_STEP bytes more. */
+static size_t extender_write_again(struct buf *out, const struct filter_args *args,
                                    const unsigned char *kinds, const struct written *texts,
                                    const uint32_t *found, size_t n)
 {
-    struct buf *out = w->out;
+    const struct str *names = args->names;
+    const struct str *last = &names[args->n - 1];
+    const char *safe = last->p + last->n - COPY_STEP;
+    char *to = NULL;
+    size_t room = 0;
     size_t k = 0;
-    for (; args->plain && k < n; k++) {
+    for (; k < n; k++) {
         const struct written *text = &texts[kinds[found[k]]];
-        struct str name = extender_quoted(args->names[found[k]]);
-        if (text->n == 0 || !buf_reserve(out, name.n + text->n + 2))
+        struct str name = extender_quoted(names[found[k]]);
+        size_t need = name.n + text->n + 2;
+        if (text->n == 0)
             break;
-        char *to = out->p + out->n;
+        if (need + COPY_STEP > room) {
+            out->n = to == NULL ? out->n : (size_t)(to - out->p);
+            if (!buf_reserve(out, need + COPY_STEP))
+                break;
+            to = out->p + out->n;
+            room = MIN_OF(out->cap, out->max) - out->n;
+        }
         *to++ = ',';
-        to = str_copy(to, name);
+        to = name.p + name.n < safe ? extender_copy_over(to, name.p, name.n) : str_copy(to, name);
         *to++ = ':';
-        to = str_copy(to, (struct str){out->p + text->at, text->n});
-        out->n = (size_t)(to - out->p);
+        to = extender_copy_over(to, out->p + text->at, text->n);
+        room -= need;
     }
+    out->n = to == NULL ? out->n : (size_t)(to - out->p);
     return k;
 }
 
@@ -373,7 +414,8 @@ static void extender_write_refused(struct jwrite *w, const struct filter_args *a
     while (at < args->n) {
         size_t n = extender_gather(offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
         for (size_t k = 0; k < n; k++) {
-            k += extender_write_again(w, args, kinds, texts, found + k, n - k);
+            if (args->plain)
+                k += extender_write_again(w->out, args, kinds, texts, found + k, n - k);
             if (k == n)
                 break;
             bool common = false;

@@ -345,13 +345,26 @@ static void jread_value_walk(struct jread *r)
  * Most of an object is skipped, so this has a fast way, which keeps no path. On invalid input the
  * fast way changes nothing, and jread_value_walk finds and reports the error.
  */
-static void jread_value_skip(struct jread *r)
+static void jread_value_skip_anew(struct jread *r)
 {
     const char *behind = jskim_value(r->at, r->end, LIMIT_JSON_DEPTH - r->depth);
     if (behind != NULL)
         r->at = behind;
     else
         jread_value_walk(r);
+}
+
+static void jread_value_skip(struct jread *r)
+{
+    const char *from = r->at;
+    size_t known = r->memo.known == NULL ? 0 : jmemo_skip(&r->memo, (size_t)(from - r->object));
+    if (known > 0) {
+        r->at = r->object + known;
+        return;
+    }
+    jread_value_skip_anew(r);
+    if (r->memo.learned != NULL)
+        jmemo_note(&r->memo, (size_t)(from - r->object), (size_t)(r->at - r->object));
 }
 
 /* Begins each read of a value. Returns its first byte, or -1 after a failure. */
@@ -372,6 +385,8 @@ void jread_init(struct jread *r, struct str document, struct arena *arena)
     r->arena = arena;
     r->depth = 0;
     r->due = true;
+    r->memo = (struct jmemo_read){.next = 0};
+    r->object = r->start;
     r->err.code = OK;
     r->err.text[0] = '\0';
 }
@@ -554,6 +569,21 @@ void jread_skip(struct jread *r)
     (void)jread_value_begin(r);
     if (!jread_failed(r))
         jread_value_skip(r);
+}
+
+void jread_memo_begin(struct jread *r, struct jmemo *m)
+{
+    if (jread_failed(r) || jread_peek(r) < 0)
+        return;
+    r->object = r->at;
+    r->memo = jmemo_begin(m, (struct str){r->at, (size_t)(r->end - r->at)}, r->depth);
+}
+
+void jread_memo_end(struct jread *r, struct jmemo *m)
+{
+    struct str text = {r->object, (size_t)(r->at - r->object)};
+    if (!jread_failed(r))
+        jmemo_end(m, &r->memo, text, r->depth);
 }
 
 enum errc jread_finish(struct jread *r, struct err *reterr)

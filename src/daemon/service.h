@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/list.h"
-#include "codec/name_lists.h"
+#include "codec/extender.h"
 #include "core/budget.h"
 #include "core/cache.h"
 #include "core/measured.h"
@@ -44,7 +44,7 @@ struct service {
     uint64_t memory_told_ms;      /* loop time at which its last refusal was logged; 0: never */
     uint64_t memory_untold;       /* its refusals since then */
     struct work work;             /* cost of the present or last request */
-    struct name_lists name_lists; /* that filter and prioritize were asked for */
+    struct extender_memo asked;   /* what filter and prioritize were asked for */
     struct judge_memo judge_memo; /* what filter and prioritize have found */
     struct metrics metrics;
 

@@ -2,7 +2,8 @@
  * One decision in process, without HTTP: filter with a shortlist, and prioritize for the nodes of
  * the shortlist. The cluster has the nodes of Alibaba's production trace (openb, 1,213 nodes with
  * 6,212 cards), filled by the policy itself with pods of the trace's most frequent sizes. Measured
- * for a request that was never asked before, and for one that was, after a node has changed.
+ * for a request that was never asked before, and for one that another pod has asked before, after a
+ * node has changed.
  */
 #include "bench.h"
 #include "bench_cluster.h"
@@ -49,6 +50,7 @@ struct decision {
     struct buf args[COUNT_OF(sizes)]; /* requests for pods of each size */
     struct buf anew[ROUNDS + 8];
     size_t n_anew;
+    unsigned n_seen;
     struct buf next; /* the request of prioritize */
 };
 
@@ -192,9 +194,23 @@ static void decide(struct decision *d, const struct buf *args)
     verbs_ask(v, prioritize_handle, buf_str(&d->next));
 }
 
+/* Another pod of the same shape: another UID. */
+static void take_next_pod(struct decision *d)
+{
+    static const char key[] = "\"uid\":\"";
+    struct buf *args = &d->args[USUAL];
+    char digits[9];
+    char *uid = memmem(args->p, args->n, key, sizeof(key) - 1);
+    if (uid == NULL)
+        abort();
+    (void)snprintf(digits, sizeof(digits), "%08u", d->n_seen++);
+    memcpy(uid + sizeof(key) - 1, digits, sizeof(digits) - 1);
+}
+
 static size_t decide_seen(void *ctx)
 {
     struct decision *d = ctx;
+    take_next_pod(d);
     decide(d, &d->args[USUAL]);
     return 1;
 }

@@ -70,7 +70,7 @@ static void stage_close(struct stage *s)
     s->service.embedded = embedded_free(s->service.embedded);
     measured_done(&s->service.measured);
     judge_memo_done(&s->service.judge_memo);
-    name_lists_done(&s->service.name_lists);
+    extender_memo_done(&s->service.asked);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     arena_done(&s->arena);

@@ -1,8 +1,7 @@
 /* Lists of names that the reader of filter's requests remembers: which ones, and that they are read
  * as all others. */
-#include "codec/name_lists.h"
-
 #include "codec/extender.h"
+
 #include "codec/limit.h"
 #include "fail_alloc.h"
 #include "unit.h"
@@ -11,7 +10,7 @@
 #define BEGIN "{\"Pod\":{\"metadata\":{\"name\":\"p\"}},\"NodeNames\":["
 
 struct rig {
-    struct name_lists lists;
+    struct extender_memo memo;
     struct arena arena;
     struct buf body;
     struct filter_args args;
@@ -20,7 +19,7 @@ struct rig {
 static struct rig *rig_open(void)
 {
     static struct rig r;
-    r = (struct rig){.lists = {.ids = 0}};
+    r = (struct rig){.memo = {.names = {.ids = 0}}};
     arena_init(&r.arena, 64 * MIB);
     buf_init(&r.body, 64 * MIB);
     return &r;
@@ -28,7 +27,7 @@ static struct rig *rig_open(void)
 
 static void rig_close(struct rig *r)
 {
-    name_lists_done(&r->lists);
+    extender_memo_done(&r->memo);
     buf_done(&r->body);
     arena_done(&r->arena);
 }
@@ -49,7 +48,7 @@ static void read_body(struct rig *r)
     struct err e = ERR_INIT;
     arena_reset(&r->arena);
     enum errc code = extender_read_filter(buf_str(&r->body), &r->arena, NULL, &plain, &e);
-    ck_assert_int_eq(extender_read_filter(buf_str(&r->body), &r->arena, &r->lists, &r->args, &e),
+    ck_assert_int_eq(extender_read_filter(buf_str(&r->body), &r->arena, &r->memo, &r->args, &e),
                      code);
     if (code != OK)
         return;
@@ -167,7 +166,7 @@ START_TEST(lists_are_bounded)
     ck_assert_uint_eq(r->args.list, 0);
     read_names(r, "a-name-of-some-length-", LIMIT_NAME_LIST_BYTES / 32, "]}");
     ck_assert_uint_eq(r->args.list, 0);
-    ck_assert_uint_eq(r->lists.ids, 0);
+    ck_assert_uint_eq(r->memo.names.ids, 0);
     rig_close(r);
 }
 
@@ -220,13 +219,13 @@ START_TEST(without_memory_less_is_remembered)
     arena_reset(&r->arena);
     for (unsigned nth = 1; nth <= 3; nth++) {
         struct err e = ERR_INIT;
-        name_lists_done(&r->lists);
+        name_lists_done(&r->memo.names);
         fail_alloc_arm(FAIL_ONCE, nth);
-        ck_assert_ok(extender_read_filter(buf_str(&r->body), &r->arena, &r->lists, &r->args, &e),
+        ck_assert_ok(extender_read_filter(buf_str(&r->body), &r->arena, &r->memo, &r->args, &e),
                      &e);
         fail_alloc_disarm();
         ck_assert(fail_alloc_hit());
-        ck_assert_ok(extender_read_filter(buf_str(&r->body), &r->arena, &r->lists, &r->args, &e),
+        ck_assert_ok(extender_read_filter(buf_str(&r->body), &r->arena, &r->memo, &r->args, &e),
                      &e);
         ck_assert_uint_eq(r->args.list, 0);
         ck_assert_uint_eq(r->args.n, NAMES);

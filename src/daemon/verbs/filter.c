@@ -277,7 +277,7 @@ void filter_handle(struct service *s, struct http_request *r)
     struct filter_args args;
     struct str missing;
     struct err e = ERR_INIT;
-    if (extender_read_filter(r->body, r->arena, &s->name_lists, &args, &e) != OK) {
+    if (extender_read_filter(r->body, r->arena, &s->asked, &args, &e) != OK) {
         log_warn("bad filter request", kv_str("peer", r->peer), kv_cstr("error", e.text));
         filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;

@@ -16,55 +16,76 @@
 #define EMPTY_PART 0.03
 
 /* What a step copies, and how many items it moves to sort them: each takes some 50 microseconds. */
-#define NODES_A_STEP 64
-#define MOVES_A_STEP 1024
+#define NODES_A_STEP  64
+#define COUNTS_A_STEP 512
+#define MOVES_A_STEP  1024
 
 #define FIRST_ITERATIONS 100
 #define ITERATIONS       20
 
-/* The shapes that were seen, and how much of a card one pod fills: the mean over the kinds of cards
- * where it fits, by the number of their cards. A shape that fits nowhere is left out. */
-static void market_stock_take_shapes(struct market_solve *s, const struct market *m,
-                                     const uint64_t *cards_of)
+/* The shapes that were seen, and what each needs of a card of each kind. False: no shape that asks
+ * for cards fits on a card. */
+static bool market_stock_take_shapes(struct market_solve *s, const struct market *m)
 {
+    bool fits = false;
     for (uint32_t i = 0; i < m->shapes.n; i++) {
         const struct known_shape *k = &m->shapes.all[i];
-        struct solve_shape *x = &s->shapes[s->n_shapes];
-        double sum = 0;
-        double cards = 0;
-        *x = (struct solve_shape){.index = i,
-                                  .hash = k->hash,
-                                  .cards = k->shape.cards,
-                                  .share = k->weight / m->shapes.sum,
-                                  .cores = (double)k->shape.cpu / 1000};
-        for (uint32_t kind = 0; kind < m->n_kinds && x->cards > 0; kind++) {
+        s->shapes[i] = (struct solve_shape){.index = i,
+                                            .hash = k->hash,
+                                            .cards = k->shape.cards,
+                                            .share = k->weight / m->shapes.sum,
+                                            .cores = (double)k->shape.cpu / 1000,
+                                            .price = k->price};
+        for (uint32_t kind = 0; kind < s->n_kinds; kind++) {
             uint32_t steps = market_kind_steps(&m->kinds[kind], &k->shape);
-            sum += (double)cards_of[kind] * steps / FULL;
-            cards += steps > 0 ? (double)cards_of[kind] : 0;
+            s->copy.steps[kind][i] = (uint8_t)steps;
+            fits = fits || (k->shape.cards > 0 && steps > 0);
         }
-        if (x->cards > 0 && cards == 0)
-            continue;
-        x->filled = x->cards == 0 ? 0 : x->cards * sum / cards;
-        x->worth = x->filled + CORE_WORTH * x->cores;
-        x->price = k->price > 0 ? k->price : x->worth;
-        s->n_shapes++;
     }
+    s->n_shapes = m->shapes.n;
+    return fits;
 }
 
-/* Finds the kinds of cards of which each shape needs the same. steps: one row for each kind. */
-static void market_stock_group_kinds(struct market_solve *s, const struct market *m,
-                                     uint8_t (*steps)[SHAPES_MAX])
+/* How much of a card one pod fills: the mean over the kinds of cards where it fits, by the number
+ * of their cards. A shape that fits nowhere is left out. */
+static void market_stock_weigh_shapes(struct market_solve *s)
 {
-    for (uint32_t kind = 0; kind < m->n_kinds; kind++) {
-        uint8_t *row = steps[s->n_classes];
-        for (uint32_t j = 0; j < s->n_shapes; j++)
-            row[j] = (uint8_t)market_kind_steps(&m->kinds[kind],
-                                                &m->shapes.all[s->shapes[j].index].shape);
+    struct solve_copy *c = &s->copy;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->n_shapes; i++) {
+        struct solve_shape x = s->shapes[i];
+        double sum = 0;
+        double cards = 0;
+        for (uint32_t kind = 0; kind < s->n_kinds && x.cards > 0; kind++) {
+            uint32_t steps = c->steps[kind][i];
+            sum += (double)c->cards_of[kind] * steps / FULL;
+            cards += steps > 0 ? (double)c->cards_of[kind] : 0;
+        }
+        if (x.cards > 0 && cards == 0)
+            continue;
+        x.filled = x.cards == 0 ? 0 : x.cards * sum / cards;
+        x.worth = x.filled + CORE_WORTH * x.cores;
+        x.price = x.price > 0 ? x.price : x.worth;
+        for (uint32_t kind = 0; kind < s->n_kinds; kind++)
+            c->steps[kind][n] = c->steps[kind][i];
+        s->shapes[n++] = x;
+        c->filled += x.share * x.filled;
+    }
+    s->n_shapes = n;
+}
+
+/* Finds the kinds of cards of which each shape needs the same, and moves their rows to the front.
+ */
+static void market_stock_group_kinds(struct market_solve *s)
+{
+    uint8_t(*steps)[SHAPES_MAX] = s->copy.steps;
+    for (uint32_t kind = 0; kind < s->n_kinds; kind++) {
         uint32_t same = 0;
-        while (memcmp(steps[same], row, s->n_shapes) != 0)
+        while (same < s->n_classes && memcmp(steps[same], steps[kind], s->n_shapes) != 0)
             same++;
         s->class_of[kind] = (uint8_t)same;
-        s->n_classes += same == s->n_classes ? 1 : 0;
+        if (same == s->n_classes)
+            memmove(steps[s->n_classes++], steps[kind], s->n_shapes);
     }
 }
 
@@ -81,18 +102,14 @@ static void market_stock_take_sizes(const struct market_solve *s, struct solve_c
     }
 }
 
-static bool market_stock_take_classes(struct market_solve *s, const struct market *m)
+static bool market_stock_take_classes(struct market_solve *s)
 {
-    uint8_t(*steps)[SHAPES_MAX] = mem_alloc((m->n_kinds + 1) * sizeof(*steps));
-    if (steps == NULL)
-        return false;
-    market_stock_group_kinds(s, m, steps);
+    market_stock_group_kinds(s);
     s->classes = mem_alloc(s->n_classes * sizeof(*s->classes));
     for (uint32_t c = 0; s->classes != NULL && c < s->n_classes; c++) {
-        memcpy(s->classes[c].steps, steps[c], sizeof(steps[c]));
+        memcpy(s->classes[c].steps, s->copy.steps[c], s->n_shapes);
         market_stock_take_sizes(s, &s->classes[c]);
     }
-    mem_free(steps);
     return s->classes != NULL;
 }
 
@@ -225,6 +242,7 @@ bool market_stock_copy(struct market_solve *s)
 bool market_stock_sort(struct market_solve *s)
 {
     struct sort_job *job = &s->copy.sort;
+    assert(job->items != NULL);
     for (; job->n < s->n_stocks; job->n++)
         job->items[job->n] = job->n;
     return sort_step(job, MOVES_A_STEP, market_stock_comes_before, s);
@@ -242,6 +260,7 @@ static void market_stock_count_idle(struct market_solve *s, const struct solve_s
 bool market_stock_weigh(struct market_solve *s)
 {
     struct solve_copy *c = &s->copy;
+    assert(c->sorted != NULL && c->sort.items != NULL && s->stocks != NULL);
     for (uint32_t i = 0; i < MOVES_A_STEP && s->at < s->n_stocks; i++) {
         struct solve_stock *x = &c->sorted[s->at];
         *x = s->stocks[c->sort.items[s->at++]];
@@ -261,6 +280,7 @@ bool market_stock_weigh(struct market_solve *s)
 void market_stock_end(struct market_solve *s)
 {
     struct solve_copy *c = &s->copy;
+    mem_free(c->steps);
     mem_free(c->slots);
     mem_free(c->sort.items);
     mem_free(c->sort.spare);
@@ -268,16 +288,17 @@ void market_stock_end(struct market_solve *s)
     *c = (struct solve_copy){.nodes = NULL};
 }
 
-/* cards: of all nodes. */
-static bool market_stock_open(struct market_solve *s, const struct map *nodes, uint64_t cards)
+/* Room for what is idle. */
+static bool market_stock_open(struct market_solve *s)
 {
     struct solve_copy *c = &s->copy;
     size_t slots = 16;
-    while (slots < 4 * nodes->n)
+    while (slots < 4 * c->nodes->n)
         slots *= 2;
     c->mask = slots - 1;
-    c->max_stocks = 2 * nodes->n + 2;
-    c->max_items = 2 * (size_t)cards + 1;
+    c->cursor = 0;
+    c->max_stocks = 2 * c->nodes->n + 2;
+    c->max_items = 2 * (size_t)c->cards + 1;
     c->slots = mem_alloc(slots * sizeof(*c->slots));
     c->sort.items = mem_alloc(c->max_stocks * sizeof(*c->sort.items));
     c->sort.spare = mem_alloc(c->max_stocks * sizeof(*c->sort.spare));
@@ -288,41 +309,42 @@ static bool market_stock_open(struct market_solve *s, const struct map *nodes, u
            c->sorted != NULL && s->stocks != NULL && s->items != NULL;
 }
 
-/* How many cards there are of each kind, idle or not. Returns how many there are in all. */
-static uint64_t market_stock_count_kinds(const struct map *nodes, uint64_t ret[static MARKET_KINDS])
+/* Counts the cards of some nodes, idle or not. */
+bool market_stock_count(struct market_solve *s)
 {
-    size_t cursor = 0;
-    uint64_t cards = 0;
-    memset(ret, 0, MARKET_KINDS * sizeof(*ret));
-    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
-        for (uint32_t i = 0; i < n->n_cards; i++) {
-            if (n->cards[i].kind > 0)
-                ret[n->cards[i].kind - 1]++;
+    struct solve_copy *c = &s->copy;
+    for (unsigned i = 0; i < COUNTS_A_STEP; i++) {
+        const struct node *n = c->nodes->moves == c->moves ? map_next(c->nodes, &c->cursor) : NULL;
+        s->lost = c->nodes->moves != c->moves;
+        if (n == NULL)
+            return false;
+        for (uint32_t k = 0; k < n->n_cards; k++) {
+            if (n->cards[k].kind > 0)
+                c->cards_of[n->cards[k].kind - 1]++;
         }
-        cards += n->n_cards;
+        c->cards += n->n_cards;
     }
-    return cards;
+    return true;
+}
+
+bool market_stock_prepare(struct market_solve *s)
+{
+    for (uint32_t kind = 0; kind < s->n_kinds; kind++)
+        s->n_cards += s->copy.cards_of[kind];
+    market_stock_weigh_shapes(s);
+    return s->copy.filled > 0 && market_stock_take_classes(s) && market_stock_open(s);
 }
 
 bool market_stock_begin(struct market_solve *s, const struct market *m, const struct map *nodes)
 {
-    uint64_t cards_of[MARKET_KINDS];
-    struct solve_copy *c = &s->copy;
     s->iterations = m->solved == 0 ? FIRST_ITERATIONS : ITERATIONS;
     s->core_price = m->core_price;
     s->n_kinds = m->n_kinds;
+    s->copy = (struct solve_copy){.nodes = nodes,
+                                  .moves = nodes->moves,
+                                  .with_empty = m->turnover > 0,
+                                  .empty_part = EMPTY_PART * m->turnover};
     s->shapes = mem_alloc((m->shapes.n + 1) * sizeof(*s->shapes));
-    if (s->shapes == NULL)
-        return false;
-    uint64_t cards = market_stock_count_kinds(nodes, cards_of);
-    for (uint32_t kind = 0; kind < s->n_kinds; kind++)
-        s->n_cards += cards_of[kind];
-    market_stock_take_shapes(s, m, cards_of);
-    *c = (struct solve_copy){.nodes = nodes,
-                             .moves = nodes->moves,
-                             .with_empty = m->turnover > 0,
-                             .empty_part = EMPTY_PART * m->turnover};
-    for (uint32_t j = 0; j < s->n_shapes; j++)
-        c->filled += s->shapes[j].share * s->shapes[j].filled;
-    return c->filled > 0 && market_stock_take_classes(s, m) && market_stock_open(s, nodes, cards);
+    s->copy.steps = mem_alloc((m->n_kinds + 1) * sizeof(*s->copy.steps));
+    return s->shapes != NULL && s->copy.steps != NULL && market_stock_take_shapes(s, m);
 }

@@ -74,9 +74,12 @@ struct solve_copy {
     uint64_t moves;          /* of the map, when the copy began */
     size_t cursor;
     bool with_empty;
-    double empty_part; /* of the prices */
-    double filled;     /* cards that a pod fills, on average */
-    uint32_t *slots;   /* a table that finds equal stocks, numbers plus 1; owned */
+    double empty_part;               /* of the prices */
+    double filled;                   /* cards that a pod fills, on average */
+    uint8_t (*steps)[SHAPES_MAX];    /* one row for each kind, then for each class; owned */
+    uint64_t cards_of[MARKET_KINDS]; /* of each kind, idle or not */
+    uint64_t cards;                  /* of all nodes */
+    uint32_t *slots;                 /* a table that finds equal stocks, numbers plus 1; owned */
     size_t mask;
     uint32_t items; /* so far */
     size_t max_items;
@@ -86,6 +89,7 @@ struct solve_copy {
 };
 
 enum solve_part {
+    PART_COUNT,
     PART_COPY,
     PART_SORT,
     PART_WEIGH,
@@ -115,16 +119,20 @@ struct market_solve {
     uint32_t iteration;
     uint32_t iterations;
     struct solve_copy copy;
-    bool lost; /* nodes came or went during the copy: it can't be used */
+    bool lost; /* nodes came or went during the copy, or it could not be prepared */
     enum solve_part part;
     uint32_t at; /* in the part */
 };
 
-/* Copies the shapes, and prepares a copy of what is idle on these nodes. False: no memory, or no
- * shape that asks for cards fits on any card; what was copied stays in s. */
+/* Copies the shapes. False: no memory, or no shape that asks for cards fits on any card; what was
+ * copied stays in s. */
 bool market_stock_begin(struct market_solve *s, const struct market *m, const struct map *nodes);
 
+/* The cards have been counted. Prepares a copy of what is idle. False: as of market_stock_begin. */
+bool market_stock_prepare(struct market_solve *s);
+
 /* A step of each part of the copy. True: there is more to do in this part. */
+bool market_stock_count(struct market_solve *s);
 bool market_stock_copy(struct market_solve *s);
 bool market_stock_sort(struct market_solve *s);
 bool market_stock_weigh(struct market_solve *s);

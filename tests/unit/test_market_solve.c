@@ -324,7 +324,8 @@ START_TEST(a_solve_ends_after_a_known_number_of_steps)
     uint64_t copying = 0;
     for (; s->part < PART_TABLES; copying++)
         ck_assert(market_step(market_of(&r)));
-    ck_assert_uint_le(copying, r.cache.nodes.n / 64 + (uint64_t)s->n_stocks * 17 / 1024 + 3);
+    ck_assert_uint_le(copying, r.cache.nodes.n / 64 + (uint64_t)s->n_stocks * 17 / 1024 +
+                                   r.cache.nodes.n / 512 + 4);
     uint64_t most =
         (uint64_t)FIRST_ITERATIONS * (2 * s->n_classes + s->n_stocks / STOCKS_A_STEP + 1 + 1) +
         s->n_classes;
@@ -470,6 +471,36 @@ START_TEST(a_torn_copy_is_given_up)
 
 END_TEST
 
+/* The same while the cards are counted; and then the only kind on which the shape fits has no card
+ * left. */
+START_TEST(a_torn_count_is_given_up)
+{
+    struct market *m = market_of(&r);
+    add_nodes(&r, 'n', 600, 100, 1, "32", "A");
+    see(m, (struct shape){.mem = 100, .cards = 1}, 40);
+    ck_assert(market_begin(m, &r.cache.nodes));
+    ck_assert(market_step(m));
+    ck_assert_int_eq(m->solve->part, PART_COUNT);
+    add_node(&r, "late", 100, 1, "4", "A");
+    ck_assert(!market_step(m));
+    ck_assert_ptr_null(m->solve);
+    ck_assert(market_is_due(m));
+    solve(&r);
+    for (int i = 0; i < 600; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        add_node(&r, name, 50, 1, "32", "A");
+    }
+    add_node(&r, "late", 50, 1, "4", "A");
+    uint64_t solved = m->solved;
+    ck_assert(market_begin(m, &r.cache.nodes));
+    while (market_step(m)) {
+    }
+    ck_assert_uint_eq(m->solved, solved);
+}
+
+END_TEST
+
 /* A node whose cards become more during the copy: there may be no room for them. */
 START_TEST(cards_that_come_during_a_copy)
 {
@@ -566,6 +597,7 @@ int main(void)
     tcase_add_test(tc, nothing_to_learn);
     tcase_add_test(tc, nothing_is_idle);
     tcase_add_test(tc, a_torn_copy_is_given_up);
+    tcase_add_test(tc, a_torn_count_is_given_up);
     tcase_add_test(tc, cards_that_come_during_a_copy);
     tcase_add_test(tc, without_memory_the_old_prices_stay);
     suite_add_tcase(suite, tc);

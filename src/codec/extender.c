@@ -375,7 +375,7 @@ static size_t extender_write_again(struct buf *out, const struct filter_args *ar
     const struct str *names = args->names;
     const struct str *last = &names[args->n - 1];
     const char *safe = last->p + last->n - COPY_STEP;
-    char *to = NULL;
+    char *to = out->p + out->n;
     size_t room = 0;
     size_t k = 0;
     for (; k < n; k++) {
@@ -385,7 +385,7 @@ static size_t extender_write_again(struct buf *out, const struct filter_args *ar
         if (text->n == 0)
             break;
         if (need + COPY_STEP > room) {
-            out->n = to == NULL ? out->n : (size_t)(to - out->p);
+            out->n = (size_t)(to - out->p);
             if (!buf_reserve(out, need + COPY_STEP))
                 break;
             to = out->p + out->n;
@@ -397,7 +397,7 @@ static size_t extender_write_again(struct buf *out, const struct filter_args *ar
         to = extender_copy_over(to, out->p + text->at, text->n);
         room -= need;
     }
-    out->n = to == NULL ? out->n : (size_t)(to - out->p);
+    out->n = (size_t)(to - out->p);
     return k;
 }
 

@@ -170,7 +170,7 @@ void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct n
     double before = fgd_waste_of(f, &idle, uses);
     idle.cpu = fgd_cpu_with(&idle, ask);
     memset(by_level, UINT8_MAX, sizeof(by_level));
-    for (uint32_t i = 0; i < idle.n; i++) {
+    for (uint32_t i = 0; i < n->n_cards; i++) {
         uint8_t *known = &by_level[idle.left[i]];
         uint32_t less = MIN_OF((uint32_t)idle.left[i], ask->steps[idle.kinds[i]]);
         ret[i] = MARKET_NO_COST;

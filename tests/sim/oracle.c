@@ -174,7 +174,7 @@ static struct decision *decision_note(const struct proc *p, const struct pod *po
         d->known[i] = pod_object_holds(&store.pods[i]) && told >= oracle.placed_rv[i];
         d->lasts[i] = store.pods[i].initialized || told < oracle.begun_rv[i];
     }
-    trace("reserved", pod->uid, (int64_t)d->cards, pod->mem);
+    trace("reserved", pod->uid, (int64_t)d->cards, pod->request->mem);
     quotas_note(p, d);
     swaps_check(d, p);
     d->first = d;

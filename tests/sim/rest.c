@@ -153,7 +153,7 @@ static size_t rest_nodes(const struct cache *cache)
         sim_check(n->n_cards == node_object_cards(o) && n->limit == node_object_limit(o));
         sim_check(n->used == u.mem && n->counted == u.counted && n->unplaced == u.unplaced);
         sim_check(n->n_pods == u.pods && n->n_sharing == u.sharing);
-        sim_check(n->exclusive == u.exclusive);
+        sim_check(n->exclusive == u.exclusive && n->delegated == claims_serve(o));
         rest_host(o, n);
         for (uint32_t card = 0; card < n->n_cards; card++)
             rest_card(o, i, &n->cards[card], card);

@@ -23,16 +23,19 @@ struct card {
     uint32_t pods;
     uint32_t wholes;  /* pods that hold it whole */
     uint32_t foreign; /* those of them whose amounts are in another unit; see node_is_foreign */
-    bool absent;      /* the table of cards skips this index */
-    bool unhealthy;
-    bool cordoned;
-    bool aside;    /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
-    uint8_t kind;  /* its model and size: see market_know; 0: none */
-    uint8_t left;  /* hundredths that new pods may use, rounded down; 100: no pod is on it */
-    bool given;    /* an administrator gave it to DRA: see CARDPACK_ANNOTATION_DRA */
-    bool claimed;  /* a ResourceClaim holds it whole */
-    uint32_t lent; /* part of `used`: what ResourceClaims hold of it */
+    uint32_t lent;    /* part of `used`: what ResourceClaims hold of it */
+    uint8_t kind;     /* its model and size: see market_know; 0: none */
+    uint8_t left;     /* hundredths that new pods may use, rounded down; 100: no pod is on it */
+    bool absent : 1;  /* the table of cards skips this index */
+    bool unhealthy : 1;
+    bool cordoned : 1;
+    bool aside : 1;   /* set aside for another device plugin: see CARDPACK_ANNOTATION_EXCLUSIVE */
+    bool given : 1;   /* an administrator gave it to DRA: see CARDPACK_ANNOTATION_DRA */
+    bool claimed : 1; /* a ResourceClaim holds it whole */
 };
+
+/* A cluster has ten thousands of them. */
+static_assert(sizeof(struct card) == 40, "bits, so that a card is no larger");
 
 /* Facts about a card that only a table of cards contains. */
 struct card_info {

@@ -49,7 +49,6 @@ struct pod {
     char *list; /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
                    holding's grants; NULL: none. See core/vgpu.h */
     struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
-    int64_t mem;            /* of the request */
     struct node *node;      /* NULL while pending */
     struct group *group;    /* its affinity group while it holds cards; or NULL */
     struct node *claim;     /* pending: the node where room is kept for it; or NULL */

@@ -70,6 +70,8 @@ struct http_call {
      * HTTP_REFUSED. on_chunk must not cancel or free this call; it may start and cancel others.
      */
     enum errc (*on_chunk)(struct http_call *c, struct str chunk, struct err *reterr);
+    bool bulk; /* the body may be large: reads more at once, with a buffer of 128 KiB until the call
+                  ends; not for a call that lasts and is mostly quiet */
 
     /*
      * Called when the connection is ready, before the first byte of each copy that libcurl sends.

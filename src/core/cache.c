@@ -23,6 +23,7 @@ void cache_init(struct cache *c, struct map_seed seed)
     *c = (struct cache){.lists = {{0}}};
     map_init(&c->nodes, offsetof(struct node, name), seed);
     map_init(&c->pods, offsetof(struct pod, uid), seed);
+    map_save_memory(&c->pods); /* one look-up for each object or bind, none for each node */
     map_init(&c->groups, offsetof(struct group, key), seed);
     others_init(&c->others, seed);
     intern_init(&c->sizes, seed);

@@ -15,7 +15,6 @@ static void cache_charge_set_request(struct cache *c, struct pod *p, struct requ
         node_stamp(p->claim);
     request_give(&c->requests, p->request);
     p->request = taken;
-    p->mem = taken->mem;
 }
 
 enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const struct request *r,

@@ -159,7 +159,6 @@ struct pod *cache_pod_add(struct cache *c, struct str uid, struct str namespace,
         return NULL;
     }
     p->namespace = p->tenant->namespace;
-    p->mem = p->request->mem;
     cache_store_pending_add(c, p);
     cache_learn(c, request);
     return p;

@@ -167,7 +167,6 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
                         .unassigned = true,
                         .request = &p->request,
                         .holding = h,
-                        .mem = p->request.mem,
                         .card = n == 0 ? -1 : (int32_t)kept[0].card};
     return pod;
 }

@@ -80,13 +80,12 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
 void pod_check(const struct pod *p)
 {
     assert((p->node != NULL) == pod_holds(p));
-    assert(p->mem >= 0 && p->mem <= REQUEST_MEM_MAX);
     assert(pod_by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
     assert(pod_holds(p) ||
            (p->card == -1 && !p->starting && !p->exchanging && !p->assigned && !p->unassigned));
     assert(!p->unsure || p->starting);
-    assert(p->request != NULL && p->mem == p->request->mem);
+    assert(p->request != NULL && p->request->mem >= 0 && p->request->mem <= REQUEST_MEM_MAX);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
     assert(p->request->account.entry == NULL && p->request->memo == NULL &&
            p->request->work == NULL);

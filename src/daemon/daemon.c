@@ -343,7 +343,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     if (code == OK)
         code = daemon_open_reload(d, reterr);
     if (code == OK)
-        learn_start(&d->service.learn, s->loop, &d->service.cache);
+        learn_start(&d->service.learn, s->loop, &d->service.cache, d->service.backend);
     if (code == OK)
         code = daemon_open_drain(d, reterr);
     if (code == OK)

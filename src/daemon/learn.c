@@ -17,6 +17,9 @@
 
 static bool learn_is_due(const struct learn *l)
 {
+    struct str text;
+    if (!l->backend->stands_by(l->backend, &text))
+        return false;
     if (policies_are_due(&l->cache->policies))
         return true;
     return l->cache->policies.market.solved > 0 && l->version != l->cache->changes.version &&
@@ -94,9 +97,10 @@ static void learn_ticked(struct timer *t)
     learn_work(l);
 }
 
-void learn_start(struct learn *l, struct loop *loop, struct cache *cache)
+void learn_start(struct learn *l, struct loop *loop, struct cache *cache, struct backend *backend)
 {
-    *l = (struct learn){.loop = loop, .cache = cache, .tick = {.fire = learn_ticked}};
+    *l = (struct learn){
+        .loop = loop, .cache = cache, .backend = backend, .tick = {.fire = learn_ticked}};
     timer_arm(loop, &l->tick, IDLE_MS);
 }
 

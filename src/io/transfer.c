@@ -32,10 +32,11 @@
 #define RETRY_AFTER_MAX_S 86400
 
 /*
- * For a streamed body. A list may have hundreds of megabytes; with 16 KiB a turn, the turns would
- * cost as much as the bytes.
+ * The buffer of a bulk call. A list may have hundreds of megabytes; with libcurl's 16 KiB a turn,
+ * the turns would cost as much as the bytes. libcurl keeps the buffer until the call ends, so a
+ * watch does not get one: seven of them are a megabyte.
  */
-#define STREAM_BYTES (128L * KIB)
+#define BULK_BYTES (128L * KIB)
 
 /* Needs `CURL *easy` and `CURLcode code`; does nothing after a failure. */
 #define SET(option, value)                                \
@@ -330,8 +331,8 @@ static CURLcode transfer_setup_request(struct transfer *t, const struct http_cal
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.n);
     }
     /* A handle that kept its buffer after a failed start refuses this option: harmless. */
-    if (call->on_chunk != NULL)
-        (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, STREAM_BYTES);
+    if (call->bulk)
+        (void)curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, BULK_BYTES);
     if (str_eq(method, STR("HEAD")))
         SET(CURLOPT_NOBODY, 1L);
     else

@@ -173,7 +173,8 @@ static void ingest_report_pod(struct ingest *in, const struct pod_view *view,
     if (!node_has_card(p->node, p->card)) {
         log_warn("a pod is bound without a valid card and is charged to its node alone",
                  kv_str("namespace", p->namespace), kv_str("pod", p->name),
-                 kv_str("node", p->node->name), kv_str("idx", view->idx), kv_int("mem", p->mem));
+                 kv_str("node", p->node->name), kv_str("idx", view->idx),
+                 kv_int("mem", p->request->mem));
         return;
     }
     const struct card *c = &p->node->cards[p->card];

@@ -102,6 +102,7 @@ static void reflector_send_request(struct reflector *r, enum jcut_mode mode, uin
         .quiet_ms = quiet_ms,
         .max_reply = STATUS_MAX_BYTES,
         .on_chunk = reflector_on_chunk,
+        .bulk = mode == JCUT_LIST,
         .on_done = reflector_on_done,
     };
     /* A query that did not fit becomes an invalid URL: the call fails with the usual back-off. */

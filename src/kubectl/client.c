@@ -167,5 +167,6 @@ enum errc kubectl_client_stream(struct kubectl_client *c, struct str path,
 {
     c->take = take;
     c->ctx = ctx;
-    return client_run(c, "GET", path, &(struct http_call){.on_chunk = client_on_chunk}, reterr);
+    return client_run(c, "GET", path,
+                      &(struct http_call){.on_chunk = client_on_chunk, .bulk = true}, reterr);
 }

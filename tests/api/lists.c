@@ -36,7 +36,8 @@ static const struct listing *begin(unsigned kind, uint64_t lag_ms)
     struct listing *l = &listings[++last_id % LISTINGS];
     const unsigned slots[API_KINDS] = {
         [CACHE_PODS] = store.n_pods, [CACHE_NODES] = store.n_nodes, [CACHE_HEALTH] = MAX_HEALTHS,
-        [CACHE_SLICES] = MAX_SLICES, [CACHE_CLAIMS] = MAX_CLAIMS,   [API_BUDGETS] = MAX_BUDGETS};
+        [CACHE_SLICES] = MAX_SLICES, [CACHE_CLAIMS] = MAX_CLAIMS,   [CACHE_CLASSES] = MAX_CLASSES,
+        [API_BUDGETS] = MAX_BUDGETS};
     l->id = last_id;
     l->rv = history_version(lag_ms);
     l->kind = kind;

@@ -393,6 +393,8 @@ void render_object(struct text *t, unsigned kind, const union object *o, bool ba
         render_slice(t, &o->slice);
     else if (kind == CACHE_CLAIMS)
         render_claim(t, &o->claim);
+    else if (kind == CACHE_CLASSES)
+        render_class(t, &o->class);
     else
         budget(t, &o->budget);
 }

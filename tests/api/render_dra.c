@@ -1,5 +1,5 @@
-/* Writes ResourceSlices and ResourceClaims as NVIDIA's driver and kube-scheduler fill them, with
- * fields that cardpack does not use. */
+/* Writes ResourceSlices, ResourceClaims and DeviceClasses as NVIDIA's driver and kube-scheduler
+ * fill them, with fields that cardpack does not use. */
 #include "api/store.h"
 
 static void device_name(struct text *t, uint8_t card, bool mig)
@@ -83,4 +83,14 @@ void render_claim(struct text *t, const struct claim_object *c)
         result(t, &c->results[i]);
     }
     text_z(t, c->n_results > 0 ? "]}}}}" : "}}");
+}
+
+void render_class(struct text *t, const struct class_object *c)
+{
+    begin(t, &c->name, NULL, NULL, c->rv);
+    text_z(t, "\"selectors\":[{\"cel\":{\"expression\":\"device.driver == 'gpu.nvidia.com'\"}}]");
+    if (c->serves)
+        text_z(t, ",\"extendedResourceName\":\"nvidia.com/gpu\"}}");
+    else
+        text_z(t, c->rv % 2 == 0 ? ",\"extendedResourceName\":\"example.com/gpu\"}}" : "}}");
 }

@@ -68,6 +68,8 @@ static void object_at(unsigned kind, unsigned slot, union object *ret)
         ret->slice = store.slices[slot];
     else if (kind == CACHE_CLAIMS)
         ret->claim = store.claims[slot];
+    else if (kind == CACHE_CLASSES)
+        ret->class = store.classes[slot];
     else
         ret->budget = store.budgets[slot];
 }
@@ -114,6 +116,8 @@ void store_put(unsigned kind, unsigned slot, const union object *o)
         store.slices[slot] = c->new.slice;
     else if (kind == CACHE_CLAIMS)
         store.claims[slot] = c->new.claim;
+    else if (kind == CACHE_CLASSES)
+        store.classes[slot] = c->new.class;
     else
         store.budgets[slot] = c->new.budget;
     if (store.changed != NULL)

@@ -13,7 +13,8 @@ enum {
     MAX_BUDGETS = 4,
     MAX_SLICES = 8,
     MAX_CLAIMS = 24,
-    MAX_RESULTS = 2,         /* devices of a claim */
+    MAX_RESULTS = 2, /* devices of a claim */
+    MAX_CLASSES = 2,
     MAX_OBJECTS = MAX_NODES, /* the most of one kind */
     MAX_CONTAINERS = 6,
     MAX_CARDS = 8, /* a card's index is less than this */
@@ -211,6 +212,14 @@ struct claim_object {
     struct result_object results[MAX_RESULTS];
 };
 
+/* A DeviceClass. */
+struct class_object {
+    uint64_t rv;
+    bool exists;
+    struct name name;
+    bool serves; /* its extendedResourceName is nvidia.com/gpu; else another, or absent */
+};
+
 /* The first members of every object. */
 struct any_object {
     uint64_t rv;
@@ -225,13 +234,14 @@ union object {
     struct budget_object budget;
     struct slice_object slice;
     struct claim_object claim;
+    struct class_object class;
 };
 
 /* One write, as a watch sees it. */
 struct change {
     uint64_t rv;
     uint64_t at_ms;
-    unsigned kind; /* enum cache_kind, or API_BUDGETS; there are no DeviceClasses */
+    unsigned kind; /* enum cache_kind, or API_BUDGETS */
     unsigned slot;
     union object old;
     union object new;
@@ -246,6 +256,7 @@ struct store {
     struct budget_object budgets[MAX_BUDGETS];
     struct slice_object slices[MAX_SLICES];
     struct claim_object claims[MAX_CLAIMS];
+    struct class_object classes[MAX_CLASSES];
     unsigned n_pods; /* slots in use */
     unsigned n_nodes;
     bool serves_dra;                         /* resource.k8s.io/v1, as API servers from 1.34 on */
@@ -269,6 +280,8 @@ void store_put(unsigned kind, unsigned slot, const union object *o);
     store_put(API_BUDGETS, slot, &(const union object){.budget = *(b)})
 #define store_put_slice(slot, s) store_put(CACHE_SLICES, slot, &(const union object){.slice = *(s)})
 #define store_put_claim(slot, c) store_put(CACHE_CLAIMS, slot, &(const union object){.claim = *(c)})
+#define store_put_class(slot, c) \
+    store_put(CACHE_CLASSES, slot, &(const union object){.class = *(c)})
 
 /* The object in a watch cache that is lag_ms behind; false: not there. */
 bool history_object(unsigned kind, unsigned slot, uint64_t lag_ms, union object *ret);
@@ -306,6 +319,7 @@ void render_grants(struct text *t, const struct grants_object *g);
 /* From the metadata on; for render_object. */
 void render_slice(struct text *t, const struct slice_object *s);
 void render_claim(struct text *t, const struct claim_object *c);
+void render_class(struct text *t, const struct class_object *c);
 
 /* Writes an object's JSON; `bare`: as an item of a list, without kind and apiVersion. */
 void render_object(struct text *t, unsigned kind, const union object *o, bool bare);

@@ -1,7 +1,7 @@
 /*
  * filter and prioritize over HTTP for every kind of request, where all nodes fit, half of them, or
- * none: the real program, with client and servers on one core as in bench_http.c. Each request is
- * compared with an echo of as many bytes.
+ * none, and beside claims of DRA: the real program, with client and servers on one core as in
+ * bench_http.c. Each request is compared with an echo of as many bytes.
  *
  * bench_kinds CARDPACK
  */
@@ -14,10 +14,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PREFIX    "/gpushare-scheduler"
 #define TEXT_MAX  (1024 * MIB)
 #define SHORTLIST "10"
+
+/* Until a new cardpack has learned from the pods of its cluster: only then its scores stay. */
+#define LESSON_US 2000000
 
 enum {
     ALL,
@@ -34,28 +38,57 @@ struct kind {
     struct pod_kind pod;
     unsigned mem[LEVELS]; /* of the container; what fits on all nodes, on half of them, on none */
     unsigned levels;
+    enum claims claims; /* in which cluster */
 };
 
 #define PERCENT(n)    ",\"annotations\":{\"cardpack.io/gpu-mem-percent\":\"" #n "\"}"
 #define NOTE(key, v)  ",\"annotations\":{\"cardpack.io/" key "\":\"" v "\"}"
 #define ONE_LEVEL(of) (1U << (of))
+#define MEM           "aliyun.com/gpu-mem"
+#define TWO_CARDS     ",\"aliyun.com/gpu-count\":\"2\""
 
 static const struct kind kinds[] = {
-    {"memory of one card", {"default", "", ""}, {4, 10, 14}, ANY_LEVEL},
-    {"a percentage of a card", {"default", "", PERCENT(25)}, {1}, ONE_LEVEL(ALL)},
-    {"a percentage of a card", {"default", "", PERCENT(60)}, {0, 1}, ONE_LEVEL(HALF)},
-    {"a percentage of a card", {"default", "", PERCENT(85)}, {0, 0, 1}, ONE_LEVEL(NONE)},
-    {"two cards", {"default", ",\"aliyun.com/gpu-count\":\"2\"", ""}, {8, 20, 28}, ANY_LEVEL},
+    {"memory of one card", {MEM, "default", "", ""}, {4, 10, 14}, ANY_LEVEL, CLAIMS_NONE},
+    {"a percentage of a card", {MEM, "default", "", PERCENT(25)}, {1}, ONE_LEVEL(ALL), CLAIMS_NONE},
+    {"a percentage of a card",
+     {MEM, "default", "", PERCENT(60)},
+     {0, 1},
+     ONE_LEVEL(HALF),
+     CLAIMS_NONE},
+    {"a percentage of a card",
+     {MEM, "default", "", PERCENT(85)},
+     {0, 0, 1},
+     ONE_LEVEL(NONE),
+     CLAIMS_NONE},
+    {"two cards", {MEM, "default", TWO_CARDS, ""}, {8, 20, 28}, ANY_LEVEL, CLAIMS_NONE},
     {"a model of card",
-     {"default", "", NOTE("card-model", "NVIDIA-A100*, !*-40GB")},
+     {MEM, "default", "", NOTE("card-model", "NVIDIA-A100*, !*-40GB")},
      {4, 10, 14},
-     ANY_LEVEL},
+     ANY_LEVEL,
+     CLAIMS_NONE},
     {"an anti-affinity group",
-     {"default", "", NOTE("card-anti-affinity-group", "group-1")},
+     {MEM, "default", "", NOTE("card-anti-affinity-group", "group-1")},
      {4, 10, 14},
-     ANY_LEVEL},
-    {"a namespace with limits", {"limited", "", ""}, {4, 10, 14}, ANY_LEVEL},
-    {"limits that are reached", {"spent", "", ""}, {0, 0, 4}, ONE_LEVEL(NONE)},
+     ANY_LEVEL,
+     CLAIMS_NONE},
+    {"a namespace with limits", {MEM, "limited", "", ""}, {4, 10, 14}, ANY_LEVEL, CLAIMS_NONE},
+    {"limits that are reached", {MEM, "spent", "", ""}, {0, 0, 4}, ONE_LEVEL(NONE), CLAIMS_NONE},
+    {"beside claims of some cards", {MEM, "default", "", ""}, {4, 10, 14}, ANY_LEVEL, CLAIMS_SOME},
+    {"two cards beside claims",
+     {MEM, "default", TWO_CARDS, ""},
+     {8, 20, 28},
+     ANY_LEVEL,
+     CLAIMS_SOME},
+    {"beside claims of half of the nodes",
+     {MEM, "default", "", ""},
+     {0, 4, 14},
+     ONE_LEVEL(HALF) | ONE_LEVEL(NONE),
+     CLAIMS_HALF},
+    {"nvidia.com/gpu, which DRA serves",
+     {"nvidia.com/gpu", "default", "", ""},
+     {1},
+     ONE_LEVEL(ALL),
+     CLAIMS_HALF},
 };
 
 static const char *const level_names[LEVELS] = {"all fit", "half fit", "none fits"};
@@ -91,7 +124,8 @@ static void look(const struct http_side *side, const struct kind *kind, int leve
     size_t refused = http_side_count(body, "\":\"");
     size_t all = http_side_count(body, "\"node-");
     size_t fit = level == ALL ? names : level == HALF ? names / 2 : 0;
-    size_t wanted = way == SHORTENED ? MIN_OF(fit, (size_t)10) : fit;
+    bool shares = strcmp(kind->pod.resource, MEM) == 0; /* else there is nothing to shorten by */
+    size_t wanted = way == SHORTENED && shares ? MIN_OF(fit, (size_t)10) : fit;
     bool right = way == PRIORITIZE ? all == names : all - (refused - 1) == wanted;
     if (side->client.status != 200 || !right ||
         (way != PRIORITIZE && !str_ends(body, STR("\"Error\":\"\"}"))))
@@ -142,13 +176,14 @@ static void measure(const struct kind *kind, int level, const struct http_child 
     }
 }
 
-static void measure_all(const char *program, size_t core, const struct size *size)
+static void measure_cluster(const char *program, size_t core, const struct size *size,
+                            enum claims claims)
 {
     char path[TEMP_PATH];
     struct http_child servers[SERVERS];
     struct buf text;
     buf_init(&text, TEXT_MAX);
-    cluster_write_of_kinds(&text, size->names);
+    cluster_write_of_kinds(&text, size->names, claims);
     http_side_store(path, buf_str(&text));
     buf_done(&text);
     cores_pin(core);
@@ -157,9 +192,10 @@ static void measure_all(const char *program, size_t core, const struct size *siz
     cardpack_start(&servers[CARDPACK_SHORT], program, path, SHORTLIST);
     for (size_t i = 0; i < SERVERS; i++)
         cores_check(servers[i].pid, core);
+    (void)usleep(LESSON_US);
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         for (int level = 0; level < LEVELS; level++) {
-            if ((kinds[i].levels >> level & 1) != 0)
+            if (kinds[i].claims == claims && (kinds[i].levels >> level & 1) != 0)
                 measure(&kinds[i], level, servers, size);
         }
     }
@@ -174,7 +210,9 @@ int main(int argc, char *argv[])
     if (argc != 2)
         die("usage: %s CARDPACK", argv[0]);
     (void)cores_find(cores);
-    for (size_t i = 0; i < COUNT_OF(sizes); i++)
-        measure_all(argv[1], cores[0], &sizes[i]);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        for (enum claims claims = 0; claims < CLAIMS_COUNT; claims++)
+            measure_cluster(argv[1], cores[0], &sizes[i], claims);
+    }
     return EXIT_SUCCESS;
 }

@@ -1,6 +1,8 @@
 /* Writes kube-scheduler's requests and a cluster for them; see scheduler_text.h. */
 #include "scheduler_text.h"
 
+#include "base/limit.h"
+
 #include <stdlib.h>
 
 #define NODE                                                                         \
@@ -37,7 +39,7 @@
     "-4dda-b3f9-534449e9a932\",\"resourceVersion\":\"208\",\"generation\":1,\"creati" \
     "onTimestamp\":\"2026-11-21T14:09:32Z\",\"labels\":{\"app\":\"x\"%s}%s},\"spe"    \
     "c\":{\"containers\":[{\"name\":\"c0\",\"image\":\"busybox\",\"resources\":{\"l"  \
-    "imits\":{\"aliyun.com/gpu-mem\":\"%u\"},\"requests\":{\"aliyun.com/gpu-mem\":"   \
+    "imits\":{\"%s\":\"%u\"},\"requests\":{\"%s\":"                                   \
     "\"%u\"}},\"terminationMessagePath\":\"/dev/termination-log\",\"terminationMess"  \
     "agePolicy\":\"File\",\"imagePullPolicy\":\"Always\"}],\"restartPolicy\":\"Alwa"  \
     "ys\",\"terminationGracePeriodSeconds\":0,\"dnsPolicy\":\"ClusterFirst\",\"secu"  \
@@ -64,12 +66,13 @@
     "{\"aliyun.com/gpu-mem\":\"32\"}}}]},\"status\":{\"phase\":\"Running\"}}"
 
 #define NODE_STATUS "{\"aliyun.com/gpu-count\":\"8\",\"aliyun.com/gpu-mem\":\"128\"}"
-#define SMALL_NODE                                                             \
-    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-%05zu\"%s},\"status\":{" \
+#define SMALL_NODE                                                               \
+    "{\"kind\":\"Node\",\"metadata\":{\"name\":\"node-%05zu\"%s%s},\"status\":{" \
     "\"capacity\":" NODE_STATUS ",\"allocatable\":" NODE_STATUS "}}"
 
 /* A node with a model of card, and a pod in an anti-affinity group that holds %u GiB of every card.
  */
+#define CARDS 8
 #define MODEL ",\"labels\":{\"nvidia.com/gpu.product\":\"NVIDIA-A100-SXM4-80GB\"}"
 #define POD_OF_GROUP                                                                          \
     "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"low-%zu\",\"namespace\":\"default\","         \
@@ -96,21 +99,86 @@ void cluster_write(struct buf *out, size_t nodes)
 {
     buf_put(out, STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
     for (size_t i = 0; i < nodes; i++) {
-        buf_printf(out, "%s" SMALL_NODE "," BOUND_POD, i == 0 ? "" : ",", i, "", i, i, i);
+        buf_printf(out, "%s" SMALL_NODE "," BOUND_POD, i == 0 ? "" : ",", i, "", "", i, i, i);
     }
     buf_put(out, STR("]}"));
     check(out);
 }
 
-void cluster_write_of_kinds(struct buf *out, size_t nodes)
+/* ---- claims ---- */
+
+#define DRIVER  "gpu.nvidia.com"
+#define CARD_ID "GPU-5b7d1c9e-2f43-4a68-8d10-%06zx%06x" /* node, card */
+
+static void write_table(struct buf *out, size_t node)
 {
+    buf_clear(out, SIZE_MAX);
+    buf_put(out, STR(",\"annotations\":{\"cardpack.io/cards\":\"["));
+    for (unsigned i = 0; i < CARDS; i++)
+        buf_printf(out, "%s{\\\"index\\\":%u,\\\"memory\\\":16,\\\"uuid\\\":\\\"" CARD_ID "\\\"}",
+                   i == 0 ? "" : ",", i, node, i);
+    buf_put(out, STR("]\"}"));
+}
+
+static void write_slice(struct buf *out, size_t node)
+{
+    buf_printf(
+        out,
+        "{\"kind\":\"ResourceSlice\",\"metadata\":{\"name\":\"node-%05zu-" DRIVER
+        "-x7k2p\"},\"spec\":{\"driver\":\"" DRIVER "\",\"pool\":{\"name\":\"node-%05zu\","
+        "\"generation\":1,\"resourceSliceCount\":1},\"nodeName\":\"node-%05zu\",\"devices\":[",
+        node, node, node);
+    for (unsigned i = 0; i < CARDS; i++)
+        buf_printf(out,
+                   "%s{\"name\":\"gpu-%u\",\"attributes\":{\"uuid\":{\"string\":\"" CARD_ID
+                   "\"}},\"capacity\":{\"memory\":{\"value\":\"16Gi\"}}}",
+                   i == 0 ? "" : ",", i, node, i);
+    buf_put(out, STR("]}},"));
+}
+
+/* of: "" or members of the result. */
+static void write_claim(struct buf *out, size_t node, unsigned card, const char *of)
+{
+    buf_printf(
+        out,
+        "{\"kind\":\"ResourceClaim\",\"metadata\":{\"name\":\"claim-%zu-%u\",\"namespace\":"
+        "\"default\",\"uid\":\"6f1d2c3b-4a59-4687-879%x-%012zx\"},\"status\":{\"allocation\":"
+        "{\"devices\":{\"results\":[{\"request\":\"gpu\",\"driver\":\"" DRIVER
+        "\",\"pool\":\"node-%05zu\",\"device\":\"gpu-%u\"%s}]}}}},",
+        node, card, card, node, node, card, of);
+}
+
+static void write_claims(struct buf *out, size_t node, enum claims claims)
+{
+    write_slice(out, node);
+    if (claims == CLAIMS_SOME) {
+        write_claim(out, node, 0, "");
+        write_claim(out, node, 1, ",\"shareID\":\"1\",\"consumedCapacity\":{\"memory\":\"8Gi\"}");
+    }
+    for (unsigned i = 0; claims == CLAIMS_HALF && node % 2 == 1 && i < CARDS; i++)
+        write_claim(out, node, i, "");
+}
+
+void cluster_write_of_kinds(struct buf *out, size_t nodes, enum claims claims)
+{
+    struct buf table;
+    buf_init(&table, MIB);
     buf_put(out, STR("{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":["));
     for (size_t i = 0; i < nodes; i++) {
         unsigned k = i % 2 == 0 ? 4 : 8;
-        buf_printf(out, SMALL_NODE "," POD_OF_GROUP ",", i, MODEL, i, i, k, k, k, k, k, k, k, k, i,
+        if (claims != CLAIMS_NONE) {
+            write_claims(out, i, claims);
+            write_table(&table, i);
+        }
+        buf_printf(out, SMALL_NODE "," POD_OF_GROUP ",", i, MODEL,
+                   claims == CLAIMS_NONE ? "" : buf_cstr(&table), i, i, k, k, k, k, k, k, k, k, i,
                    8 * k);
     }
+    if (claims == CLAIMS_HALF)
+        buf_put(out, STR("{\"kind\":\"DeviceClass\",\"metadata\":{\"name\":\"whole-gpu\"},\"spec\":"
+                         "{\"extendedResourceName\":\"nvidia.com/gpu\"}},"));
     buf_put(out, STR(QUOTAS "]}"));
+    buf_done(&table);
     check(out);
 }
 
@@ -135,7 +203,7 @@ static size_t *shuffled(size_t n)
 
 void args_write(struct buf *out, size_t nodes, unsigned mem, bool by_name)
 {
-    const struct pod_kind plain = {"default", "", ""};
+    const struct pod_kind plain = {"aliyun.com/gpu-mem", "default", "", ""};
     args_write_of_kind(out, nodes, &plain, mem, by_name);
 }
 
@@ -144,7 +212,8 @@ void args_write_of_kind(struct buf *out, size_t nodes, const struct pod_kind *ki
 {
     size_t *order = shuffled(nodes);
     buf_put(out, STR("{\"Pod\":"));
-    buf_printf(out, POD, kind->namespace, kind->labels, kind->more, mem, mem);
+    buf_printf(out, POD, kind->namespace, kind->labels, kind->more, kind->resource, mem,
+               kind->resource, mem);
     buf_put(out, by_name ? STR(",\"Nodes\":null,\"NodeNames\":[")
                          : STR(",\"Nodes\":{\"metadata\":{},\"items\":["));
     for (size_t i = 0; i < nodes; i++) {

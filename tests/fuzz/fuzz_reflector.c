@@ -197,7 +197,7 @@ static void print_cache(const struct cache *c, struct buf *out)
     for (const struct pod *p = cache_next_pod(c, &cursor); p != NULL;
          p = cache_next_pod(c, &cursor))
         buf_printf(out, "%.*s %.*s %lld %d %d\n", STR_ARG(p->uid), STR_ARG(p->name),
-                   (long long)p->mem, (int)p->state, (int)p->card);
+                   (long long)p->request->mem, (int)p->state, (int)p->card);
 }
 
 static void run(struct str input, unsigned seed, struct buf *out)

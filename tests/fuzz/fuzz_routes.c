@@ -289,7 +289,7 @@ static void check_bind(struct stage *s, struct str body, const json_t *answer)
         return;
     check(read, "what can't be read is not bound");
     const struct pod *p = cache_pod(&s->service.cache, args.uid);
-    if (p == NULL || p->mem == 0)
+    if (p == NULL || p->request->mem == 0)
         return; /* the pod wants no card */
     check(p->node != NULL && str_eq(p->node->name, args.node), "it is bound there");
 }

@@ -56,9 +56,19 @@ static void publish_all(unsigned node)
     publish(node, 1, 0xaa);
 }
 
+static void change_class(void)
+{
+    unsigned slot = draw(MAX_CLASSES);
+    struct class_object c = {
+        .exists = draw(3) > 0, .name = name_of("class-", slot), .serves = draw(3) > 0};
+    store_put_class(slot, &c);
+}
+
 void claims_begin(void)
 {
     born = 0;
+    if (world.set.kinds[KIND_CLASSES] && draw(2) == 0)
+        change_class();
     for (unsigned i = 0; i < store.n_nodes; i++) {
         if (draw(4) > 0)
             publish_all(i);
@@ -214,6 +224,8 @@ static void release(void)
 
 void claims_act(void)
 {
+    if (world.set.kinds[KIND_CLASSES] && draw(12) == 0)
+        change_class();
     unsigned dice = draw(10);
     if (dice < 5)
         claim();

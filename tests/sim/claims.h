@@ -1,7 +1,7 @@
 /*
  * Dynamic Resource Allocation in the simulation: a driver that publishes ResourceSlices, the
- * allocator of kube-scheduler, which knows nothing of cardpack's pods, and the oracle's rules for
- * the devices that claims hold (docs/dra.md).
+ * allocator of kube-scheduler, which knows nothing of cardpack's pods, DeviceClasses that serve
+ * nvidia.com/gpu, and the oracle's rules for the devices that claims hold (docs/dra.md).
  *
  * Without a partition the allocator takes any card, also one that pods share. Then cardpack is at
  * fault only if it gives a pod a card that it surely knew to be held: the process had been told of
@@ -22,11 +22,11 @@ struct proc;
 
 /* ---- the actors: claims.c ---- */
 
-void claims_begin(void);                 /* the driver publishes */
+void claims_begin(void);                 /* the driver publishes; perhaps there is a class */
 void claims_part(struct node_object *n); /* the administrator gives cards to DRA */
 void claims_give(struct node_object *n); /* the same at any time; not with a partition */
-void claims_act(void);                   /* one action of the driver or of the allocator */
-void claims_settle(void);                /* the driver publishes all devices */
+void claims_act(void); /* one action of the driver or of the allocator; perhaps a class changes */
+void claims_settle(void); /* the driver publishes all devices */
 
 /* Draws the PCI address of a card in a node's table. */
 void claims_name_card(const struct node_object *n, struct card_object *c);
@@ -45,6 +45,11 @@ void claims_changed(const struct change *c);
 /* With a partition, no claim and pod of cardpack's have the same card. */
 void claims_check_partition(void);
 void claims_learn(const struct proc *p); /* called after each turn */
+
+/* Whether DRA serves nvidia.com/gpu on this version of a node: by all classes, or perhaps, by what
+ * p may believe of them. */
+bool claims_serve(const struct node_object *n);
+bool claims_may_serve(const struct proc *p, const struct node_object *n);
 
 /* What claims hold of the card of `n`, which is a version of store.nodes[node]: all claims, or
  * those that p surely knows. In the node's unit, or LENT_WHOLE. */

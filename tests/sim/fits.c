@@ -157,12 +157,15 @@ static bool is_trespassed(const struct site *s)
     return false;
 }
 
-/* A node's cards belong to one plugin at a time: shared or exclusive. Exception: the node says
- * which cards are set aside for the other plugin, and no sharing pod is on those. */
+/* A node's cards belong to one plugin at a time: shared or exclusive. Exceptions: DRA serves the
+ * exclusive ones; or the node says which cards are set aside for the other plugin, and no sharing
+ * pod is on those. */
 static bool kinds_agree(const struct site *s)
 {
     bool shares = pod_object_shares(s->pod);
     bool excludes = pod_object_exclusive(s->pod) > 0;
+    if (claims_serve(s->node))
+        return true;
     if (node_object_divided(s->node))
         return !excludes || !is_trespassed(s);
     return !(excludes && (shares || s->all.sharing > 0)) && !(shares && s->all.exclusive > 0);

@@ -366,6 +366,7 @@ void http_call_start(struct http_client *c, struct http_call *call)
     struct flight *f = sim_alloc(sizeof(*f));
     struct str path = call->url;
     assert(call->client == NULL && call->method != NULL && call->on_done != NULL);
+    assert(!call->bulk || memmem(path.p, path.n, "watch=true", 10) == NULL); /* it would last */
     bool there = str_starts(path, SIM_SERVER);
     path = str_skip(path, SIM_SERVER.n);
     bool nowhere = !there || !str_starts(path, STR("/")); /* no URL, for lack of memory */

@@ -53,6 +53,8 @@ void node_size(struct node_object *n)
     n->allocatable = n->mem;
     n->memory = n->count % 2 == 0 ? n->mem * ((int64_t)1 << 30) : 0;
     n->exclusive = kind(KIND_EXCLUSIVE) ? 4 : -1;
+    if (kind(KIND_CLASSES) && draw(3) > 0)
+        n->exclusive = (int64_t)draw(2) - 1; /* 0, or absent: no plugin has cards of this name */
     if (kind(KIND_SELECTS) || kind(KIND_QUOTAS))
         n->model = (int8_t)draw(MODELS);
     if (kind(KIND_SELECTS))

@@ -141,6 +141,7 @@ static void decision_check_node(struct decision *d, const struct proc *p)
         d->least_cards = MIN_OF(d->least_cards, node_object_cards(n));
         d->max_pods = MAX_OF(d->max_pods, node_object_max_pods(n));
         d->divided = d->divided || node_object_divided(n);
+        d->served = d->served || claims_may_serve(p, n);
         if (c->rv <= told)
             break;
     }
@@ -174,7 +175,7 @@ static struct decision *decision_note(const struct proc *p, const struct pod *po
         d->known[i] = pod_object_holds(&store.pods[i]) && told >= oracle.placed_rv[i];
         d->lasts[i] = store.pods[i].initialized || told < oracle.begun_rv[i];
     }
-    trace("reserved", pod->uid, (int64_t)d->cards, pod->mem);
+    trace("reserved", pod->uid, (int64_t)d->cards, pod->request->mem);
     quotas_note(p, d);
     swaps_check(d, p);
     d->first = d;
@@ -431,7 +432,7 @@ static void check_card(unsigned node, int64_t card)
 static void check_aside(unsigned node, const struct decision *d)
 {
     struct slice s;
-    if (pod_object_exclusive(&store.pods[d->slot]) == 0)
+    if (pod_object_exclusive(&store.pods[d->slot]) == 0 || d->served)
         return;
     for (int64_t card = 0; card < MAX_CARDS; card++) {
         for (unsigned i = 0; (d->aside >> card & 1) != 0 && i < store.n_pods; i++)
@@ -457,7 +458,7 @@ static void check_node(unsigned node)
         sharing += counts(any, i) && pod_object_shares(p) ? 1 : 0;
     }
     sim_check(shares == NULL || counted <= shares->limit);
-    sim_check(any->divided || exclusive == 0 || sharing == 0);
+    sim_check(any->divided || any->served || exclusive == 0 || sharing == 0);
     check_aside(node, any);
 }
 

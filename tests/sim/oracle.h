@@ -33,6 +33,7 @@ struct decision {
     const struct decision *first; /* the decision that took the cards; later ones keep them */
     bool shrink;                  /* value of the setting shrink-after-init */
     bool divided;                 /* the process may have believed so */
+    bool served;                  /* the same: that DRA gives out the node's exclusive cards */
     uint64_t aside;               /* a bit for each card that was surely another plugin's */
     int64_t lent[MAX_CARDS];      /* what it surely knew that claims hold of each card */
     uint64_t rv;

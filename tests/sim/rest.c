@@ -73,13 +73,13 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     sim_check(pod_object_bad(o) || (p->request->card_policy == policy_of(o, &o->card_policy) &&
                                     p->request->node_policy == policy_of(o, &o->node_policy)));
     if (!bound) {
-        sim_check(p->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
+        sim_check(p->request->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
         sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0'));
         sim_check(p->claim == NULL || str_eq(p->claim->name, name_str(&o->nominated)));
         return;
     }
     pod_object_slices(o, oracle_lasts(o), &all);
-    sim_check(p->mem == pod_object_mem(o) && str_eq(p->node->name, name_str(&o->node)));
+    sim_check(p->request->mem == pod_object_mem(o) && str_eq(p->node->name, name_str(&o->node)));
     sim_check(p->card == (all.n == 0 ? -1 : all.at[0].card));
     sim_check(p->holding->n_shares == all.n);
     for (unsigned i = 0; i < all.n; i++) {
@@ -153,7 +153,7 @@ static size_t rest_nodes(const struct cache *cache)
         sim_check(n->n_cards == node_object_cards(o) && n->limit == node_object_limit(o));
         sim_check(n->used == u.mem && n->counted == u.counted && n->unplaced == u.unplaced);
         sim_check(n->n_pods == u.pods && n->n_sharing == u.sharing);
-        sim_check(n->exclusive == u.exclusive);
+        sim_check(n->exclusive == u.exclusive && n->delegated == claims_serve(o));
         rest_host(o, n);
         for (uint32_t card = 0; card < n->n_cards; card++)
             rest_card(o, i, &n->cards[card], card);

@@ -45,6 +45,8 @@ static void on_changed(const struct change *c)
         trace("slice", name_str(&o->slice.name), there, o->slice.n_devices);
     else if (c->kind == CACHE_CLAIMS)
         trace("claim", name_str(&o->claim.uid), there, o->claim.n_results);
+    else if (c->kind == CACHE_CLASSES)
+        trace("class", name_str(&o->class.name), there, o->class.serves);
     else
         trace("configmap", name_str(&o->health.name), there, 0);
     server_tell(c->kind);

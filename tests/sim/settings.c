@@ -116,6 +116,8 @@ static void claims_draw(struct swarm *s)
     s->dra_on = SOME(3) == 0;
     s->kinds[KIND_TABLES] = s->kinds[KIND_TABLES] || SOME(4) > 0;
     s->max_cards = MAX_OF(s->max_cards, 2U);
+    s->kinds[KIND_CLASSES] = SOME(2) == 0;
+    s->kinds[KIND_EXCLUSIVE] = s->kinds[KIND_EXCLUSIVE] || s->kinds[KIND_CLASSES];
 }
 
 /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted

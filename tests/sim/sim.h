@@ -80,6 +80,7 @@ enum kind {
     KIND_EVICTIONS,   /* of pods of lower priority, for cards */
     KIND_QUOTAS,      /* they change while processes run */
     KIND_CLAIMS,      /* DRA gives out cards of the same nodes */
+    KIND_CLASSES,     /* and serves requests for exclusive cards, where no plugin does */
     KINDS
 };
 

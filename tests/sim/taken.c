@@ -1,4 +1,5 @@
-/* What claims hold of a card, and which of it a process surely knows; see claims.h. */
+/* What claims hold of a card, and which of it a process surely knows; and where DRA serves
+ * nvidia.com/gpu. See claims.h. */
 #include "claims.h"
 #include "oracle.h"
 
@@ -156,4 +157,42 @@ int64_t claims_lend(const struct proc *p, const struct node_object *n, unsigned 
         }
     }
     return sum;
+}
+
+/* ---- nvidia.com/gpu by a DeviceClass ---- */
+
+static bool serves(const struct class_object *c)
+{
+    return c->exists && c->serves;
+}
+
+/* A node where a device plugin has cards of that name is served by the plugin. */
+static bool may_be_served(const struct node_object *n)
+{
+    return n->exists && n->exclusive <= 0;
+}
+
+bool claims_serve(const struct node_object *n)
+{
+    bool any = false;
+    for (unsigned i = 0; i < MAX_CLASSES; i++)
+        any = any || serves(&store.classes[i]);
+    return any && may_be_served(n);
+}
+
+/* Each version from the one on that the process was told of last. If memory is short, it may have
+ * lost that one, too. */
+bool claims_may_serve(const struct proc *p, const struct node_object *n)
+{
+    bool known[MAX_CLASSES] = {false};
+    bool any = false;
+    for (size_t i = history_size(); i > 0; i--) {
+        const struct change *c = history_at(i - 1);
+        if (c->kind != CACHE_CLASSES || known[c->slot])
+            continue;
+        any = any || serves(&c->new.class);
+        known[c->slot] = world.set.permille[FAULT_MEMORY] == 0 &&
+                         c->rv <= p->told_before[CACHE_CLASSES][c->slot];
+    }
+    return any && may_be_served(n);
 }

@@ -15,7 +15,7 @@ START_TEST(a_pod_goes_its_usual_way)
     start(&r);
     pod_set(&r, .uid = "a");
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_PENDING);
-    ck_assert_int_eq(pod_of(&r, "a")->mem, 8);
+    ck_assert_int_eq(pod_of(&r, "a")->request->mem, 8);
     ck_assert_int_eq(reserve(&r, "a", "n", 8), OK);
     ck_assert(r.fx.changed);
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_RESERVED);
@@ -209,7 +209,7 @@ START_TEST(an_unreadable_request_is_told_and_not_offered)
     pod_set(&r, .uid = "a", .mem = "1.5");
     ck_assert_int_eq(r.fx.err.code, ERR_RANGE);
     ck_assert_int_eq(pod_of(&r, "a")->state, POD_PENDING);
-    ck_assert_int_eq(pod_of(&r, "a")->mem, 0);
+    ck_assert_int_eq(pod_of(&r, "a")->request->mem, 0);
     rig_done(&r);
 }
 

@@ -45,8 +45,8 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
         (void)snprintf(lines[n++], sizeof(lines[0]),
                        "pod %.*s %d %d%d%d%d%d %u %lld %.*s %.*s %d %llu %u %d %d %u",
                        STR_ARG(p->uid), p->state, p->seen, p->missing, p->asked, pod_awaits(p),
-                       p->deleting, p->epoch, (long long)p->mem, STR_ARG(node), STR_ARG(claim),
-                       p->card, (unsigned long long)p->assume_ns, p->request->cards,
+                       p->deleting, p->epoch, (long long)p->request->mem, STR_ARG(node),
+                       STR_ARG(claim), p->card, (unsigned long long)p->assume_ns, p->request->cards,
                        p->request->priority, p->group != NULL, labels_count(p->labels));
     }
     (void)snprintf(lines[n++], sizeof(lines[0]), "groups %zu nodes %zu", c->groups.n, c->nodes.n);

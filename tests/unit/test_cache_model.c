@@ -407,7 +407,7 @@ static void compare_pod(struct trial *t, int i)
     trial_assert(t, (p != NULL) == m->known);
     if (p == NULL)
         return;
-    trial_assert(t, p->state == m->state && p->mem == m->ask.mem && p->seen == m->seen);
+    trial_assert(t, p->state == m->state && p->request->mem == m->ask.mem && p->seen == m->seen);
     trial_assert(t, m->state == POD_PENDING || host_equal(p->request->host, m->ask.host));
     trial_assert(t, p->missing == m->missing && p->asked == m->asked);
     trial_assert(t, pod_awaits(p) == m->awaiting);

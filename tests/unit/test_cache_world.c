@@ -284,7 +284,7 @@ static void compare(struct world *w)
         live += kept ? 1 : 0;
         if (!kept)
             continue;
-        world_assert(w, p->mem == o->mem && p->card == (o->node < 0 ? -1 : o->card));
+        world_assert(w, p->request->mem == o->mem && p->card == (o->node < 0 ? -1 : o->card));
         world_assert(w, p->state == (o->node < 0 ? POD_PENDING : POD_BOUND));
     }
     world_assert(w, w->cache.pods.n == live);

@@ -62,6 +62,14 @@ static void answer_list(enum dra_feed_kind kind, const char *items)
     pass(0);
 }
 
+/* The card's slice, no class, and these claims. */
+static void answer_lists(const char *claims)
+{
+    answer_list(DRA_FEED_SLICES, SLICE);
+    answer_list(DRA_FEED_CLASSES, "");
+    answer_list(DRA_FEED_CLAIMS, claims);
+}
+
 static void refuse_lists(unsigned code)
 {
     for (size_t i = 0; i < DRA_FEED_KINDS; i++) {
@@ -79,11 +87,26 @@ static enum dra_feed_state state_of(enum dra_feed_kind kind)
     return k.counts.dra.states[kind];
 }
 
+static bool is_claimed(void)
+{
+    return cache_node(&k.cache, STR("n"))->cards[0].claimed;
+}
+
+static bool is_asked(void)
+{
+    return fake_waiting("GET", "/resource.k8s.io/") != NULL;
+}
+
+static void is_absent(void)
+{
+    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_ABSENT);
+    ck_assert(is_ready() && !is_asked());
+}
+
 START_TEST(nothing_is_read_if_it_is_off)
 {
     begin(CONFIG_DRA_OFF);
-    ck_assert(is_ready());
-    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    ck_assert(is_ready() && !is_asked());
     end();
 }
 
@@ -106,12 +129,11 @@ START_TEST(all_three_lists_come_first)
         ck_assert_int_eq(state_of(kind), DRA_FEED_SYNCED);
     }
     ck_assert(is_ready());
-    const struct node *n = cache_node(&k.cache, STR("n"));
-    ck_assert(n != NULL && n->cards[0].claimed);
+    ck_assert(is_claimed());
     /* the claim is gone */
     fake_chunk(fake_find("GET", "/resourceclaims?watch=true"),
                "{\"type\":\"DELETED\",\"object\":" CLAIM "}\n");
-    ck_assert(!n->cards[0].claimed);
+    ck_assert(!is_claimed());
     end();
 }
 
@@ -121,11 +143,9 @@ START_TEST(an_api_server_without_it_is_asked_again)
 {
     begin(CONFIG_DRA_AUTO);
     refuse_lists(404);
-    ck_assert(is_ready());
-    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_ABSENT);
-    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    is_absent();
     pass(59000);
-    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    ck_assert(!is_asked());
     /* it was upgraded */
     pass(2000);
     answer_look(200);
@@ -133,7 +153,7 @@ START_TEST(an_api_server_without_it_is_asked_again)
     answer_list(DRA_FEED_CLASSES, "");
     ck_assert(is_ready());
     answer_list(DRA_FEED_CLAIMS, CLAIM);
-    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    ck_assert(is_claimed());
     end();
 }
 
@@ -142,19 +162,17 @@ END_TEST
 START_TEST(a_moment_without_it_releases_nothing)
 {
     begin(CONFIG_DRA_AUTO);
-    answer_list(DRA_FEED_SLICES, SLICE);
-    answer_list(DRA_FEED_CLASSES, "");
-    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    answer_lists(CLAIM);
     fake_land(fake_find("GET", "/resourceclaims?watch=true"), HTTP_ANSWERED, 410);
     pass(30000);
     refuse_lists(404);
     ck_assert(is_ready());
     ck_assert_int_eq(state_of(DRA_FEED_SLICES), DRA_FEED_ABSENT);
-    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    ck_assert(is_claimed());
     pass(61000);
     answer_look(200);
     answer_list(DRA_FEED_CLAIMS, "");
-    ck_assert(!cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    ck_assert(!is_claimed());
     end();
 }
 
@@ -171,11 +189,9 @@ START_TEST(without_the_right_it_decides_only_if_it_may)
         is_missing("no right to read");
     /* the right is given */
     pass(60000);
-    answer_list(DRA_FEED_SLICES, SLICE);
-    answer_list(DRA_FEED_CLASSES, "");
-    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    answer_lists(CLAIM);
     ck_assert(is_ready());
-    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    ck_assert(is_claimed());
     end();
 }
 
@@ -188,9 +204,7 @@ START_TEST(an_old_api_server_is_not_asked_for_lists)
     is_missing("the first list of ");
     ck_assert_ptr_null(fake_waiting("GET", "/resourceclaims"));
     answer_look(404);
-    ck_assert(is_ready());
-    ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_ABSENT);
-    ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+    is_absent();
     end();
 }
 
@@ -202,9 +216,7 @@ START_TEST(a_failed_look_begins_the_lists)
     open_feed(CONFIG_DRA_AUTO);
     answer_look(500);
     is_missing("the first list of ");
-    answer_list(DRA_FEED_SLICES, "");
-    answer_list(DRA_FEED_CLASSES, "");
-    answer_list(DRA_FEED_CLAIMS, "");
+    answer_lists("");
     ck_assert(is_ready());
     end();
 }
@@ -234,7 +246,7 @@ START_TEST(what_is_denied_may_be_absent)
     else
         ck_assert(is_ready());
     if (_i != 1)
-        ck_assert_ptr_null(fake_waiting("GET", "/resource.k8s.io/"));
+        ck_assert(!is_asked());
     end();
 }
 
@@ -256,9 +268,7 @@ END_TEST
 START_TEST(a_lost_claim_is_read_again)
 {
     begin(CONFIG_DRA_AUTO);
-    answer_list(DRA_FEED_SLICES, SLICE);
-    answer_list(DRA_FEED_CLASSES, "");
-    answer_list(DRA_FEED_CLAIMS, "");
+    answer_lists("");
     ck_assert(is_ready());
     struct http_call *watch = fake_find("GET", "/resourceclaims?watch=true");
     fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
@@ -266,11 +276,9 @@ START_TEST(a_lost_claim_is_read_again)
     fail_alloc_disarm();
     is_missing("memory was short");
     pass(6000);
-    answer_list(DRA_FEED_SLICES, SLICE);
-    answer_list(DRA_FEED_CLASSES, "");
-    answer_list(DRA_FEED_CLAIMS, CLAIM);
+    answer_lists(CLAIM);
     ck_assert(is_ready());
-    ck_assert(cache_node(&k.cache, STR("n"))->cards[0].claimed);
+    ck_assert(is_claimed());
     end();
 }
 

@@ -39,7 +39,7 @@ static bool list(struct cache *c, size_t nth)
 static bool knows(const struct cache *c)
 {
     const struct pod *p = cache_pod(c, STR("u"));
-    return p != NULL && p->state == POD_BOUND && p->mem == 8 && p->card == 0;
+    return p != NULL && p->state == POD_BOUND && p->request->mem == 8 && p->card == 0;
 }
 
 START_TEST(a_pod_without_memory_for_it_is_lost_not_bad)

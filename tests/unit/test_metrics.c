@@ -270,7 +270,7 @@ static bool has_learned(void *ctx)
 /* The policies learn from 32 pods at the earliest. */
 static void learn(struct office *o)
 {
-    learn_start(&o->service.learn, o->service.loop, &o->service.cache);
+    learn_start(&o->service.learn, o->service.loop, &o->service.cache, o->service.backend);
     run_until(o->service.loop, has_learned, o);
     learn_stop(&o->service.learn);
 }
@@ -309,6 +309,34 @@ START_TEST(shows_what_the_policies_have_learned)
     ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_shape_price_cards" OF_EIGHT " 0."), 1);
     ck_assert_uint_eq(raw_conn_count(&o.peer, "\ncardpack_shape_weight_ratio" OF_EIGHT " 0.73"), 1);
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "secretive"));
+    office_close(&o);
+}
+
+END_TEST
+
+static bool lists_are_missing(struct backend *b, struct str *ret_text)
+{
+    (void)b;
+    *ret_text = STR("the first list of pods is not in yet");
+    return false;
+}
+
+START_TEST(learns_nothing_before_the_first_lists_are_in)
+{
+    struct office o;
+    office_open(&o);
+    struct learn *l = &o.service.learn;
+    const struct market *m = &o.service.cache.policies.market;
+    struct backend early = {.stands_by = lists_are_missing};
+    for (unsigned i = 0; i < 63; i++)
+        await_card(&o, i, "8", STR(""));
+    learn_start(l, o.service.loop, &o.service.cache, &early);
+    l->tick.fire(&l->tick);
+    ck_assert(m->solve == NULL && m->solved == 0);
+    l->backend = o.service.backend;
+    l->tick.fire(&l->tick);
+    ck_assert(m->solve != NULL || m->solved == 1);
+    learn_stop(l);
     office_close(&o);
 }
 
@@ -538,6 +566,7 @@ int main(void)
     tcase_add_loop_test(t, counts_requests_by_verb_and_outcome, 0, COUNT_OF(requests));
     tcase_add_test(t, gives_nothing_to_who_does_not_read);
     tcase_add_test(t, fails_whole);
+    tcase_add_test(t, learns_nothing_before_the_first_lists_are_in);
     tcase_add_test(t, says_what_came_of_reloads);
     tcase_add_test(t, a_large_answer_is_not_written_again_at_once);
     tcase_add_test(t, a_pause_is_three_times_as_long_as_the_answer_took);

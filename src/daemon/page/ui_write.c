@@ -81,8 +81,8 @@ static void ui_write_pods(struct jwrite *w, const struct ui_node *x, int64_t car
     jwrite_array_begin(w);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct holding *h = p->holding;
-        if (card < 0 && h->n_shares == 0 && p->mem > 0)
-            ui_write_held(w, x, p, card, p->mem, 0);
+        if (card < 0 && h->n_shares == 0 && p->request->mem > 0)
+            ui_write_held(w, x, p, card, p->request->mem, 0);
         for (uint32_t i = 0; i < h->n_shares; i++) {
             const struct share *s = &h->shares[i];
             bool valid = node_has_card(n, s->card);

@@ -149,10 +149,11 @@ static bool victims_is_twin(const struct victim *a, const struct victim *b)
     const struct holding *k = b->pod->holding;
     return !a->guarded && !b->guarded && h->n_shares == 1 && k->n_shares == 1 &&
            h->shares[0].card == k->shares[0].card && h->shares[0].mem == k->shares[0].mem &&
-           h->shares[0].cores == k->shares[0].cores && x->priority == y->priority &&
-           x->mem == y->mem && x->percent == y->percent && x->whole == y->whole &&
-           x->exclusive == y->exclusive && str_eq(x->anti_affinity, y->anti_affinity) &&
-           str_eq(x->namespace, y->namespace);
+           h->shares[0].cores == k->shares[0].cores && h->shares[0].whole == k->shares[0].whole &&
+           share_takers(&h->shares[0]) == share_takers(&k->shares[0]) &&
+           x->priority == y->priority && x->mem == y->mem && x->percent == y->percent &&
+           x->whole == y->whole && x->exclusive == y->exclusive &&
+           str_eq(x->anti_affinity, y->anti_affinity) && str_eq(x->namespace, y->namespace);
 }
 
 static bool victims_rank_before(const void *ctx, uint32_t a, uint32_t b)
@@ -323,7 +324,7 @@ static bool victims_is_node_wide(const struct search *s)
     const struct node *n = &s->draft.node;
     int64_t most = r->percent > 0 || r->whole ? MAX_OF(r->mem, n->largest) : r->mem;
     return n->claims != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
-           r->mem > node_free(n) || most > n->total - n->used;
+           request_by_container(r) || r->mem > node_free(n) || most > n->total - n->used;
 }
 
 /* Evaluates the pod on the draft without all possible victims: only VERDICT_FITS makes a search
@@ -342,7 +343,7 @@ static enum verdict victims_place_without_all(struct search *s)
 
 static bool victims_search_all(struct search *s, struct arena *a)
 {
-    bool several = request_cards(s->q->request) > 1;
+    bool several = request_cards(s->q->request) > 1 && !request_by_container(s->q->request);
     if (several && !victims_search_cheapest(s, a))
         return false;
     if (!several)

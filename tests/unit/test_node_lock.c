@@ -21,10 +21,10 @@ static struct {
     bool pod; /* the pod that the lock names exists */
     unsigned gets;
     unsigned patches;
-    bool lost;          /* carries the next PATCH out, without an answer */
-    bool late;          /* the next PATCH is carried out only by arrive(), without an answer */
+    bool lost; /* carries the next PATCH out, without an answer */
+    bool late; /* the next PATCH is carried out only by arrive(), without an answer */
     char late_body[512];
-    bool unsent; /* the next PATCH reaches no server */
+    bool unsent;        /* the next PATCH reaches no server */
     bool other;         /* another client changes the node before the next PATCH */
     const char *takes;  /* that client takes the lock with this value */
     unsigned forbidden; /* PATCHes are refused with this status */

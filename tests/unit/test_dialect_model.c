@@ -440,6 +440,59 @@ START_TEST(the_plugin_reads_the_cards_that_we_charged)
 
 END_TEST
 
+static uint64_t number_of(const char *annotations, const char *key)
+{
+    uint64_t n = 0;
+    struct str value;
+    const char *at = strstr(annotations, key);
+    ck_assert_ptr_nonnull(at);
+    struct str rest = str_of(at + strlen(key) + 3); /* behind ":" with its quotes */
+    (void)str_cut(rest, '"', &value, &rest);
+    ck_assert(str_to_u64(value, UINT64_MAX, &n));
+    return n;
+}
+
+/* Volcano's plugin takes the oldest pod that names its node, also one that is not on it: a copy of
+ * another pod's annotations. The pod of the Binding is older than each copy, also of one of ours.
+ */
+START_TEST(the_pod_of_the_binding_is_the_oldest)
+{
+    static const uint64_t seconds[] = {1700000000, 1764000000, 2147483000, 4000000000};
+    struct rig r;
+    struct object o;
+    uint64_t before = UINT64_MAX;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", (enum dialect)_i);
+    object_pod(&o, "p", plain[_i], "", "");
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("p"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = STR("n"),
+                                        .request = &o.request}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    for (unsigned i = 0; i < COUNT_OF(seconds); i++) {
+        char text[2048];
+        struct pod p = *pod_of(&r, "p");
+        p.assume_ns = seconds[i] * 1000000000;
+        write_annotations(&p, &o.pod, text, sizeof(text));
+        uint64_t time = number_of(text, "vgpu-time");
+        ck_assert_uint_eq(number_of(text, "bind-time"), seconds[i]);
+        if (_i == DIALECT_HAMI) {
+            ck_assert_uint_eq(time, seconds[i]);
+            continue;
+        }
+        ck_assert_uint_lt(time, 1000000000);
+        ck_assert(time < before || time == 0);
+        before = time;
+    }
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(what_we_write_is_what_the_cache_charged)
 {
     uint64_t seeds = seeded_setting("DIALECT_SEEDS", 20);
@@ -471,6 +524,7 @@ int main(void)
     tcase_add_loop_test(t, what_we_write_is_what_the_cache_charged, DIALECT_GPUSHARE + 1,
                         DIALECT_VGPU);
     tcase_add_loop_test(t, the_plugin_reads_the_cards_that_we_charged, DIALECT_VGPU, DIALECT_COUNT);
+    tcase_add_loop_test(t, the_pod_of_the_binding_is_the_oldest, DIALECT_VGPU, DIALECT_COUNT);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -4,7 +4,7 @@
 #include "base/log.h"
 
 /* How long other pods wait for a lock at most: NodeLockTimeout of HAMi and Volcano. */
-#define EXPIRES_MS (300 * 1000)
+#define EXPIRES_MS UINT64_C(300000)
 
 #define PAUSE_MS     1000
 #define PAUSE_MAX_MS 30000

@@ -243,6 +243,12 @@ def play_family(bench: Bench, kind: str, dialect: str, resources: Sequence[str],
     def limits(count: int, mem: int, cores: int) -> dict[str, int]:
         return dict(zip(resources, (count, mem, cores), strict=True))
 
+    if dialect == "volcano-vgpu":  # a copy of a pod's annotations, which no scheduler places: it is not served
+        text = segment((0, 1, 1))
+        notes = {"vgpu-node": "n1", "vgpu-time": str(int(time.time()) - 100), "vgpu-ids-new": text,
+                 "devices-to-allocate": text, "bind-phase": "allocating"}  # fmt: skip
+        notes = {f"volcano.sh/{name}": value for name, value in notes.items()}
+        node.pod("copy", limits(1, 1, 1), notes=notes, schedulerName=NOBODY)
     asked = {f"p{i}": (1, 100 + 10 * i, 10 + i) for i in range(4)} | {"pair": (2, 50, 5), "second": (1, 60, 6)}
     for name, its in asked.items():
         node.pod(name, *([{}] if name == "second" else []), limits(*its))

@@ -113,7 +113,7 @@ static uint32_t reason_evaluate_parts(const struct fit_look *l, const struct req
 {
     struct request one;
     uint32_t fit = 0;
-    *ret_nearest = VERDICT_TOO_LARGE;
+    *ret_nearest = VERDICT_FITS;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].kind == CONTAINER_INIT)
             continue;

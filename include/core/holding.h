@@ -29,6 +29,9 @@ struct share {
     int64_t mem;
     uint32_t card;
     uint32_t cores;
+    /* Only where each container has cards of its own (request_by_container). */
+    uint32_t takers; /* how many containers have the card */
+    bool whole;      /* one of them wants it whole */
 };
 
 struct holding {
@@ -46,20 +49,48 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
 /* The percentage of a card of size `total`: rounded up, but down as HAMi's family does it, so that
  * four pods with a quarter fit on each card. At least 1: for HAMi's library a limit of 0 is none.
  */
+static inline int64_t percent_of(enum dialect d, uint32_t percent, int64_t total)
+{
+    int64_t up = dialect_has_uuids(d) ? 0 : 99;
+    int64_t part = (total / 100) * percent + ((total % 100) * percent + up) / 100;
+    return MAX_OF(part, MIN_OF(total, (int64_t)1));
+}
+
 static inline int64_t request_part_of(const struct request *r, int64_t total)
 {
-    int64_t up = dialect_has_uuids(r->dialect) ? 0 : 99;
-    int64_t part = (total / 100) * r->percent + ((total % 100) * r->percent + up) / 100;
-    return MAX_OF(part, MIN_OF(total, (int64_t)1));
+    return percent_of(r->dialect, r->percent, total);
+}
+
+/* What a container with cards of its own gets of a card of size `total`. */
+static inline int64_t demand_part_of(const struct request *r, const struct demand *d, int64_t total)
+{
+    int64_t mem = d->mem / d->cards;
+    return d->percent == 0 ? mem : MAX_OF(mem, percent_of(r->dialect, d->percent, total));
+}
+
+/* Whether no other pod may share the card. */
+static inline bool share_is_whole(const struct request *r, const struct share *s)
+{
+    return request_by_container(r) ? s->whole : r->whole;
+}
+
+/* How many of the card's places for pods it takes: HAMi's scheduler counts containers. */
+static inline uint32_t share_takers(const struct share *s)
+{
+    return MAX_OF(s->takers, 1U);
 }
 
 /* The charge of a share on a card of size `total`. */
 static inline int64_t share_charge(const struct request *r, const struct share *s, int64_t total)
 {
-    if (r->whole)
+    if (share_is_whole(r, s))
         return MAX_OF(total, s->mem);
-    return r->percent == 0 ? s->mem : MAX_OF(s->mem, request_part_of(r, total));
+    return r->percent == 0 || request_by_container(r) ? s->mem
+                                                      : MAX_OF(s->mem, request_part_of(r, total));
 }
+
+/* The demand of this container, as in grant.container. NULL: it has none. */
+const struct demand *request_demand(const struct request *r, uint32_t container);
 
 /* What each card must have free for a request whose containers stay together. */
 struct share request_share(const struct request *r);

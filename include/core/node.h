@@ -21,6 +21,7 @@ struct card {
     int64_t used;
     uint32_t cores; /* percent of its compute that pods hold; may exceed 100, as used */
     uint32_t pods;
+    uint32_t more;    /* places for pods that they take beyond one each: see share_takers */
     uint32_t wholes;  /* pods that hold it whole */
     uint32_t foreign; /* those of them whose amounts are in another unit; see node_is_foreign */
     uint32_t lent;    /* part of `used`: what ResourceClaims hold of it */
@@ -162,6 +163,12 @@ static inline bool card_only_claimed(const struct card *c)
 static inline int64_t card_free(const struct card *c)
 {
     return c->used >= c->total || !card_usable(c) ? 0 : c->total - c->used;
+}
+
+/* How many of its places for pods are taken. */
+static inline uint32_t card_takers(const struct card *c)
+{
+    return c->pods + c->more;
 }
 
 static inline uint32_t card_free_cores(const struct card *c)

@@ -37,6 +37,8 @@ struct demand {
     uint16_t cores;
     uint16_t index; /* in spec.containers; for spec.initContainers plus the number of containers */
     enum container_kind kind;
+    uint32_t cards;   /* distinct cards; only where it has cards of its own, else 0 */
+    uint32_t percent; /* likewise: of each card's memory, if that is more than its part of mem */
 };
 
 struct request {
@@ -44,10 +46,12 @@ struct request {
     int64_t lasting_mem; /* the same when the init containers are done */
     uint32_t cores;      /* like mem; percent of a card */
     uint32_t lasting_cores;
-    uint32_t cards;       /* distinct cards, an equal part on each; 0 counts as 1 */
+    uint32_t cards; /* distinct cards, an equal part on each; 0 counts as 1. Where each container
+                       has its own: their sum */
     uint32_t exclusive;   /* GPUSHARE_RESOURCE_EXCLUSIVE: whole cards of another device plugin */
     uint32_t percent;     /* of each card's memory, if that is more than mem; 0: none */
-    bool whole;           /* it needs empty cards, and no other pod may share them */
+    bool whole;           /* it needs empty cards, and no other pod may share them. Where each
+                             container has its own cards: one of them does, see demand_is_whole */
     bool isolated;        /* it needs a node that enforces the shares of cards */
     enum dialect dialect; /* of the resources that it names; its memory is in that unit */
     enum pack node_policy;
@@ -111,6 +115,22 @@ static inline uint32_t request_cards(const struct request *r)
 {
     return r->cards == 0 ? 1 : r->cards;
 }
+
+/* Whether each container has cards of its own, and amounts of its own of each: several containers
+ * of HAMi's family. Containers may have the same card. */
+static inline bool request_by_container(const struct request *r)
+{
+    return r->n_demands > 1 && dialect_has_uuids(r->dialect);
+}
+
+/* Whether a container with cards of its own needs empty ones, which no other container gets. */
+static inline bool demand_is_whole(const struct demand *d)
+{
+    return d->cards > 0 && d->cores >= REQUEST_CORES_MAX * d->cards;
+}
+
+/* *to: a request for one container of r alone. It views the strings of r. */
+void request_part(struct request *to, const struct request *r, uint32_t demand);
 
 /* How many of its demands last as long as the pod: all but init containers. */
 uint32_t request_lasting(const struct request *r);

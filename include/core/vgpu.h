@@ -13,21 +13,24 @@
 
 #include "core/node.h"
 
-/* One grant for each card of the list, which names the pod as a whole. Its card is INT32_MAX, which
- * no node has: see vgpu_locate. Memory that can't be read counts as the pod's whole request, and
- * compute as all of the card. */
-void vgpu_read(struct str list, const struct request *r, struct placement *ret);
+/* One grant for each card of the pod's list: for its container if several have cards, else for the
+ * pod as a whole. Its card is INT32_MAX, which no node has: see vgpu_locate. Memory that can't be
+ * read counts as the pod's whole request, and compute as all of the card. */
+void vgpu_read(const struct pod_view *pod, const struct request *r, struct placement *ret);
 
 /* Sets the card of each of the list's grants, as vgpu_read returned them: INT32_MAX where the table
- * has no such UUID. sizes NULL: there is no node. */
-void vgpu_locate(struct str list, const struct node_sizes *sizes, struct grant *grants, uint32_t n);
+ * has no such UUID. A container's percentage of a larger card raises its grant. sizes NULL: there
+ * is no node. */
+void vgpu_locate(struct str list, const struct request *r, const struct node_sizes *sizes,
+                 struct grant *grants, uint32_t n);
 
-/* Writes the cards of a container; sizes: of a node that has these cards. */
+/* Writes the cards of the containers that have any, with a semicolon between two of them; sizes: of
+ * a node that has these cards. */
 void vgpu_write(const struct grant *grants, uint32_t n, const struct node_sizes *sizes,
                 struct buf *out);
 
-/* Puts the list of a pod's only container with cards, as vgpu_write wrote it, at the container's
- * place in the pod's list. view: of the pod that asks for r. */
+/* Puts each part of such a list at its container's place in the pod's list. view: of the pod that
+ * asks for r. */
 void vgpu_write_pod(struct str list, const struct request *r, const struct pod_view *view,
                     struct buf *out);
 

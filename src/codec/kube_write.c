@@ -36,6 +36,17 @@ static void kube_write_other_annotations(struct jwrite *w, const struct binding 
         kube_write_annotation(w, STR("tencent.com/predicate-node"), b->node);
 }
 
+/*
+ * By this time Volcano's plugin orders pods, and by nothing else: it takes the oldest, also a pod
+ * without a node whose template has the annotations of another one. cardpack lets one pod wait at a
+ * time. So the time is before any that a scheduler writes, and a later Binding has an earlier one:
+ * then the pod that waits is always the oldest.
+ */
+static uint64_t kube_write_time_of(enum dialect d, uint64_t seconds)
+{
+    return dialect_facts(d)->lingers ? INT32_MAX - MIN_OF(seconds, (uint64_t)INT32_MAX) : seconds;
+}
+
 /* As HAMi's scheduler and Volcano's write them. The plugin takes the devices from one list, and the
  * other one stays. */
 static void kube_write_devices(struct jwrite *w, const struct binding *b)
@@ -45,7 +56,7 @@ static void kube_write_devices(struct jwrite *w, const struct binding *b)
     kube_write_annotation(w, d->idx, b->idx);
     kube_write_annotation(w, d->todo, b->idx);
     kube_write_annotation(w, d->node, b->node);
-    kube_write_number_annotation(w, d->assume_time, seconds);
+    kube_write_number_annotation(w, d->assume_time, kube_write_time_of(b->dialect, seconds));
     kube_write_annotation(w, d->assigned, dialect_waits(b->dialect));
     kube_write_number_annotation(w, d->time, seconds);
 }

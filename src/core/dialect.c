@@ -75,7 +75,6 @@ static const struct dialect_facts table[DIALECT_COUNT] = {
                       .lock_owner = true,
                       .unit = "MiB",
                       .match = DIALECT_MATCH_LOCK,
-                      .one = true,
                       .inits_first = true},
 };
 

@@ -10,6 +10,7 @@
 #include "core/pick.h"
 #include "core/swap.h"
 #include "core/uses.h"
+#include "fit_apart.h"
 
 static enum verdict fit_fault_verdict(enum node_fault fault)
 {
@@ -111,10 +112,10 @@ static enum verdict fit_check_room(const struct node *n, const struct request *r
     const struct card *c = &n->cards[card];
     if (c->wholes > 0)
         return VERDICT_HELD_WHOLE;
-    if (r->whole && (c->pods > 0 || c->used > 0))
+    if (share_is_whole(r, share) && (c->pods > 0 || c->used > 0))
         return VERDICT_NOT_EMPTY;
     uint32_t max_pods = node_card_max_pods(n, card);
-    if (max_pods > 0 && c->pods >= max_pods)
+    if (max_pods > 0 && card_takers(c) + share_takers(share) > max_pods)
         return VERDICT_POD_LIMIT;
     if (share->cores > card_free_cores(c))
         return VERDICT_NO_CORES;
@@ -177,12 +178,12 @@ static struct lack *fit_open_lack(const struct request *r, const struct share *s
     return l;
 }
 
-/* Evaluates all cards. If too few are feasible, the highest verdict of a card is the reason:
- * verdicts are ordered from "never" to "nearly feasible". If some cards could become feasible, but
- * fewer than are needed, the reason is VERDICT_TOO_FEW. */
-static enum verdict fit_evaluate_cards(const struct node *n, const struct request *r,
-                                       const struct share *share, const struct swap *swap,
-                                       struct card_set *ret_fits)
+/* If too few are feasible, the highest verdict of a card is the reason: verdicts are ordered from
+ * "never" to "nearly feasible". If some cards could become feasible, but fewer than are needed, the
+ * reason is VERDICT_TOO_FEW. */
+enum verdict fit_evaluate_cards(const struct node *n, const struct request *r,
+                                const struct share *share, const struct swap *swap,
+                                struct card_set *ret_fits)
 {
     struct fit_look look _uninitialized_;
     enum verdict nearest = VERDICT_UNUSABLE;
@@ -238,6 +239,12 @@ static enum verdict fit_check_sum(const struct node *n, const struct request *r,
     return full ? VERDICT_NODE_FULL : VERDICT_FITS;
 }
 
+enum verdict fit_check_placement(const struct node *n, const struct request *r,
+                                 const struct placement *there)
+{
+    return fit_check_sum(n, r, fit_charge_of(n, r, there));
+}
+
 /* The node's sum may have no room for the cards that the policy prefers, but room for smaller
  * ones. */
 static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
@@ -248,40 +255,9 @@ static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
     do {
         pick_together(pick, ret);
         assert(ret->n > 0);
-        v = fit_check_sum(n, r, fit_charge_of(n, r, ret));
+        v = fit_check_placement(n, r, ret);
     } while (v != VERDICT_FITS && pick_smaller(pick));
     return v;
-}
-
-/* Tries different cards for the containers, if they do not fit on one card together. */
-static enum verdict fit_place_apart(struct pick *pick, const struct swap *swap,
-                                    enum verdict together, struct placement *ret)
-{
-    const struct node *n = pick->node;
-    const struct request *r = pick->request;
-    const struct swap any = {.cards = SWAP_ANY};
-    struct share none = {.mem = 0};
-    enum verdict apart = fit_evaluate_cards(n, r, &none, &any, &pick->fits);
-    if (apart == VERDICT_FITS && pick_apart(pick, ret))
-        return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
-    if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
-        return apart;
-    if (together != VERDICT_TOO_LARGE)
-        return together;
-    /* Too large for one card. Check on an empty node whether several cards could hold the pod. */
-    struct draft d _uninitialized_;
-    struct placement there _uninitialized_;
-    draft_init(&d, n);
-    request_work(r, n->n_pods);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (!n->vacated || !p->deleting)
-            draft_remove(&d, p);
-    }
-    struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
-    return fit_evaluate_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
-                   pick_apart(&empty, &there)
-               ? VERDICT_NO_CARD_FREE
-               : together;
 }
 
 static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap,
@@ -302,7 +278,7 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
     if (!uses_allow(n, r, shares, count))
         return VERDICT_QUOTA;
-    return fit_check_sum(n, r, fit_charge_of(n, r, ret));
+    return fit_check_placement(n, r, ret);
 }
 
 static enum verdict fit_place_shared(const struct node *n, const struct request *r,
@@ -318,6 +294,8 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
     fit_find_swap(&swap, n, r);
     if (in_turn_applies(r))
         return fit_place_in_turn(&pick, &swap, ret == NULL ? &unwanted : ret);
+    if (request_by_container(r))
+        return fit_place_each(&pick, &swap, ret == NULL ? &unwanted : ret);
     enum verdict v = fit_evaluate_cards(n, r, &share, &swap, &pick.fits);
     if (v == VERDICT_FITS && !in_turn_may_have(n, r, &pick.fits))
         return VERDICT_PLUGIN_ORDER;
@@ -332,7 +310,7 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
         return fit_place_together(&pick, ret);
     if (request_may_part(r))
         v = fit_place_apart(&pick, &swap, v, ret);
-    return v == VERDICT_FITS ? fit_check_sum(n, r, fit_charge_of(n, r, ret)) : v;
+    return v == VERDICT_FITS ? fit_check_placement(n, r, ret) : v;
 }
 
 /* Whether some cards are set aside for the other device plugin, so that the two plugins use

@@ -85,7 +85,7 @@ static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_
     return &shares[at];
 }
 
-static const struct demand *holding_demand_of(const struct request *r, uint32_t container)
+const struct demand *request_demand(const struct request *r, uint32_t container)
 {
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].index == container)
@@ -96,7 +96,7 @@ static const struct demand *holding_demand_of(const struct request *r, uint32_t 
 
 static bool holding_is_init(const struct request *r, uint16_t container)
 {
-    const struct demand *d = holding_demand_of(r, container);
+    const struct demand *d = request_demand(r, container);
     return d != NULL && d->kind == CONTAINER_INIT;
 }
 
@@ -104,15 +104,18 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
                    bool initialized, struct share *ret)
 {
     uint32_t shares = 0;
+    bool own = request_by_container(r);
     assert(n <= REQUEST_GRANTS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         struct share *s = holding_share_at(ret, &shares, grants[i].card);
-        if (holding_is_init(r, grants[i].container))
+        if (!own && holding_is_init(r, grants[i].container))
             continue;
         s->mem += grants[i].mem;
         s->cores += grants[i].cores;
+        s->takers += own ? 1 : 0;
+        s->whole = s->whole || (own && grants[i].cores >= REQUEST_CORES_MAX);
     }
-    for (uint32_t i = 0; i < shares && !initialized; i++)
+    for (uint32_t i = 0; i < shares && !initialized && !own; i++)
         holding_raise_to_peak(r, grants, n, &ret[i]);
     /* On one card: at least the pod's own figures, which also contain its overhead. */
     if (shares == 1) {
@@ -185,7 +188,7 @@ static bool holding_is_sound(const struct pod_view *pod, const struct request *r
 {
     const struct grant_view *g = &pod->grants[i];
     uint32_t cards = 1;
-    if (holding_demand_of(r, g->container) == NULL || g->card > INT32_MAX || g->mem < 0 ||
+    if (request_demand(r, g->container) == NULL || g->card > INT32_MAX || g->mem < 0 ||
         g->mem > REQUEST_MEM_MAX)
         return false;
     for (size_t j = 0; j < i; j++) {
@@ -244,7 +247,7 @@ static void holding_take_allocation(const struct pod_view *pod, const struct req
     }
     for (uint32_t i = 0; i < ret->n; i++) {
         struct grant *g = &ret->grants[i];
-        const struct demand *d = holding_demand_of(r, g->container);
+        const struct demand *d = request_demand(r, g->container);
         if (d != NULL)
             g->cores = (uint16_t)holding_part(d->cores,
                                               holding_cards_of(ret->grants, ret->n, g->container));
@@ -328,7 +331,7 @@ static bool holding_take_rest(const struct pod_view *pod, const struct request *
     for (size_t i = 0; i < pod->n_containers; i++) {
         const struct container_view *c = &pod->containers[i];
         const struct amounts_view *its = &c->of[r->dialect];
-        if (c->kind != CONTAINER_MAIN || holding_demand_of(r, c->index) != NULL ||
+        if (c->kind != CONTAINER_MAIN || request_demand(r, c->index) != NULL ||
             (its->mem.p == NULL && its->cores.p == NULL))
             continue;
         rest.container = (uint16_t)c->index;
@@ -382,7 +385,7 @@ void placement_read(const struct pod_view *pod, const struct request *r, struct 
     if (!request_shares(r) && r->exclusive > 0)
         return;
     if (dialect_has_uuids(r->dialect)) {
-        vgpu_read(pod->said[r->dialect].idx, r, ret);
+        vgpu_read(pod, r, ret);
         return;
     }
     if (r->dialect != DIALECT_GPUSHARE) {

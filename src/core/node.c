@@ -72,7 +72,6 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
 {
     int64_t charged = 0;
     bool foreign = node_is_foreign(n, r);
-    bool whole = r->whole || foreign;
     for (uint32_t i = 0; i < count; i++) {
         const struct share *s = &shares[i];
         if (!node_has_card(n, s->card)) {
@@ -82,6 +81,8 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
             continue;
         }
         struct card *c = &n->cards[s->card];
+        bool whole = share_is_whole(r, s) || foreign;
+        uint32_t more = share_takers(s) - 1;
         assert(sign > 0 || (c->pods > 0 && c->cores >= s->cores && c->wholes >= (whole ? 1 : 0)));
         int64_t mem = foreign ? node_charge_foreign(c, sign) : node_charge_of(n, r, s);
         c->used += sign * mem;
@@ -89,6 +90,7 @@ static int64_t node_charge_cards(struct node *n, const struct request *r,
         c->cores += (uint32_t)sign * s->cores;
         c->pods += (uint32_t)sign;
         c->wholes += whole ? (uint32_t)sign : 0;
+        c->more += (uint32_t)sign * more;
         c->left = card_left(c);
         charged += mem;
     }
@@ -174,7 +176,7 @@ static void node_locate(struct node *n)
         if (p->list == NULL || h->n_grants == 0)
             continue;
         memcpy(grants, h->grants, h->n_grants * sizeof(grants[0]));
-        vgpu_locate(pod_list(p), n->sizes, grants, h->n_grants);
+        vgpu_locate(pod_list(p), p->request, n->sizes, grants, h->n_grants);
         holding_move(h, p->request, grants, p->initialized);
         p->card = (int32_t)h->shares[0].card;
     }
@@ -470,7 +472,7 @@ void node_check(const struct node *n)
         const struct card *a = &n->cards[i];
         const struct card *b = &cards[i];
         assert(a->total == b->total && a->used == b->used && a->cores == b->cores);
-        assert(a->pods == b->pods && a->wholes == b->wholes && a->used >= 0);
+        assert(a->pods == b->pods && a->more == b->more && a->wholes == b->wholes && a->used >= 0);
         assert(card_usable(a) == card_usable(b) && (!a->claimed || a->lent == 0));
         sizes += a->total;
     }

@@ -120,8 +120,9 @@ static int64_t request_amount(struct reader *rd, struct str text, const struct m
     return code == OK ? MIN_OF(MAX_OF(q.value, 0), m->max) : 0;
 }
 
-static void request_demand_add(struct reader *rd, const struct container_view *c, int64_t mem,
-                               int64_t cores)
+/* NULL: it is not added. */
+static struct demand *request_demand_add(struct reader *rd, const struct container_view *c,
+                                         int64_t mem, int64_t cores)
 {
     struct request *r = rd->request;
     bool init = c->kind != CONTAINER_MAIN;
@@ -130,13 +131,13 @@ static void request_demand_add(struct reader *rd, const struct container_view *c
     bool named = c->mem.p != NULL && (rd->pod->percent.n > 0 || rd->pod->whole_label.n > 0);
     if (mem == 0 && cores == 0 && !(named && rd->named && r->dialect == DIALECT_GPUSHARE) &&
         !dialect_has_uuids(r->dialect))
-        return;
+        return NULL;
     if (r->n_demands == REQUEST_DEMANDS_MAX) {
         if (rd->code == OK)
             rd->code = err_set(rd->reterr, ERR_RANGE,
                                "container \"%.*s%s\": more than %d containers ask for cards",
                                SHOWN_ARG(c->name), REQUEST_DEMANDS_MAX);
-        return;
+        return NULL;
     }
     uint64_t index = c->index + (init ? (uint64_t)rd->pod->n_mains : 0);
     if (index >= UINT16_MAX) { /* UINT16_MAX means the pod as a whole, see struct grant */
@@ -144,14 +145,15 @@ static void request_demand_add(struct reader *rd, const struct container_view *c
             rd->code = err_set(rd->reterr, ERR_RANGE,
                                "container \"%.*s%s\": it comes after more than %d others",
                                SHOWN_ARG(c->name), UINT16_MAX - 1);
-        return;
+        return NULL;
     }
-    r->demands[r->n_demands++] = (struct demand){
+    r->demands[r->n_demands] = (struct demand){
         .mem = mem,
         .cores = (uint16_t)cores,
         .index = (uint16_t)index,
         .kind = c->kind,
     };
+    return &r->demands[r->n_demands++];
 }
 
 static enum errc request_fail(struct reader *rd, const struct container_view *c,
@@ -255,8 +257,24 @@ static uint32_t request_read_part(struct reader *rd, const struct container_view
     return part == 0 && mem == 0 ? 100 : (uint32_t)part;
 }
 
-/* A container of HAMi's family: so many cards, and of each card so much. With several containers,
- * which only another scheduler binds, the largest counts for each card. */
+/* Init containers have cards only if another scheduler binds the pod: it is not known on which of
+ * the others' cards they run, and HAMi counts them apart. */
+static void request_check_devices(struct reader *rd, const struct container_view *c)
+{
+    const struct request *r = rd->request;
+    if (c->kind != CONTAINER_MAIN)
+        (void)request_fail(rd, c, rd->dialect->count,
+                           "cardpack does not place init containers with cards");
+    else if (rd->dialect->one && r->n_demands > 1)
+        (void)request_fail(rd, c, rd->dialect->count,
+                           "the device plugin serves one container of a pod");
+    else if (r->cards > REQUEST_CARDS_MAX)
+        (void)request_fail(rd, c, rd->dialect->count,
+                           "with the containers before it, it is out of range: a pod gets 64 at "
+                           "most");
+}
+
+/* A container of HAMi's family: so many cards, and of each card so much. */
 static void request_read_devices(struct reader *rd, const struct container_view *c,
                                  struct tally *mem, struct tally *cores)
 {
@@ -277,17 +295,17 @@ static void request_read_devices(struct reader *rd, const struct container_view 
     if (all / cards < of_each)
         (void)request_fail(rd, c, d->mem, "is out of range: no card has that much memory");
     rd->named = true;
-    r->cards = MAX_OF(r->cards, cards);
+    r->cards += cards;
     r->percent = MAX_OF(r->percent, part);
     r->whole = r->whole || share == REQUEST_CORES_MAX;
     tally_add(mem, all, c->kind, MEM_CAP);
     tally_add(cores, share * cards, c->kind, MEM_CAP);
-    request_demand_add(rd, c, all, share * cards);
-    if (c->kind != CONTAINER_MAIN)
-        (void)request_fail(rd, c, d->count, "cardpack does not place init containers with cards");
-    else if (r->n_demands > 1)
-        (void)request_fail(rd, c, d->count,
-                           "cardpack places one container of a pod on cards of this device plugin");
+    struct demand *its_demand = request_demand_add(rd, c, all, share * cards);
+    if (its_demand != NULL) {
+        its_demand->cards = cards;
+        its_demand->percent = part;
+    }
+    request_check_devices(rd, c);
 }
 
 static void request_read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
@@ -314,7 +332,7 @@ static void request_read_containers(struct reader *rd, struct tally *mem, struct
         tally_add(mem, m, c->kind, MEM_CAP);
         tally_add(cores, share, c->kind, MEM_CAP);
         tally_add(exclusive, x, c->kind, MEM_CAP);
-        request_demand_add(rd, c, m, share);
+        (void)request_demand_add(rd, c, m, share);
         request_check_container(rd, c, its->mem.p != NULL, m, share);
     }
 }
@@ -490,10 +508,11 @@ static void request_read_shape(struct reader *rd)
 static uint32_t request_cores_of_card(const struct request *r)
 {
     uint32_t most = 0;
-    if (!request_may_part(r))
+    bool own = request_by_container(r);
+    if (!request_may_part(r) && !own)
         return r->cores / request_cards(r);
     for (uint32_t i = 0; i < r->n_demands; i++)
-        most = MAX_OF(most, r->demands[i].cores);
+        most = MAX_OF(most, r->demands[i].cores / (own ? r->demands[i].cards : 1));
     return most;
 }
 

@@ -22,7 +22,8 @@ bool request_alike(const struct request *a, const struct request *b)
     for (uint32_t i = 0; figures && wishes && i < a->n_demands; i++) {
         const struct demand *x = &a->demands[i];
         const struct demand *y = &b->demands[i];
-        if (x->mem != y->mem || x->cores != y->cores || x->index != y->index || x->kind != y->kind)
+        if (x->mem != y->mem || x->cores != y->cores || x->index != y->index ||
+            x->kind != y->kind || x->cards != y->cards || x->percent != y->percent)
             return false;
     }
     return figures && wishes;
@@ -37,6 +38,22 @@ static size_t request_copy_head_of(const struct request *r)
 void request_load(struct request *to, const struct request *from)
 {
     memcpy(to, from, request_copy_head_of(from));
+}
+
+void request_part(struct request *to, const struct request *r, uint32_t demand)
+{
+    const struct demand *d = &r->demands[demand];
+    request_load(to, r);
+    to->n_demands = 1;
+    to->demands[0] = *d;
+    to->mem = to->lasting_mem = d->mem;
+    to->cores = to->lasting_cores = d->cores;
+    if (!request_by_container(r))
+        return;
+    to->cards = d->cards;
+    to->percent = d->percent;
+    to->whole = demand_is_whole(d);
+    to->memo = NULL; /* its answers are for the whole pod's amounts */
 }
 
 static size_t request_copy_size_of(const struct request *r)
@@ -76,7 +93,7 @@ struct request *request_copy(const struct request *r)
 
 uint64_t request_hash(struct map_seed seed, const struct request *r)
 {
-    static_assert(sizeof(struct demand) == 16, "its bytes are hashed: no padding");
+    static_assert(sizeof(struct demand) == 24, "its bytes are hashed: no padding");
     const struct str texts[] = {
         r->namespace,     r->models,
         r->uuids,         r->affinity,

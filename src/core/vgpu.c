@@ -17,17 +17,20 @@ static bool vgpu_next(struct str *rest, struct str *ret_uuid, struct str *ret_ta
     return false;
 }
 
-/* What each card of the only container has by the pod's spec. A list with less was changed since
- * the plugin has read it. With several containers it is not known which entry is for which. */
-static struct share vgpu_least(const struct request *r)
+/* What each card of the container has by the pod's spec; NULL: of the only container. A list with
+ * less was changed since the plugin has read it. */
+static struct share vgpu_least(const struct request *r, const struct demand *d)
 {
-    const struct demand *d = &r->demands[0];
+    if (request_by_container(r))
+        return d == NULL ? (struct share){.mem = 0}
+                         : (struct share){.mem = d->mem / d->cards, .cores = d->cores / d->cards};
     if (r->n_demands != 1)
         return (struct share){.mem = 0};
+    d = &r->demands[0];
     return (struct share){.mem = d->mem / request_cards(r), .cores = d->cores / request_cards(r)};
 }
 
-static struct grant vgpu_read_tail(struct str tail, const struct request *r)
+static struct grant vgpu_read_tail(struct str tail, const struct request *r, const struct demand *d)
 {
     struct str type;
     struct str mem;
@@ -39,7 +42,7 @@ static struct grant vgpu_read_tail(struct str tail, const struct request *r)
     (void)str_cut(tail, ',', &cores, &tail);
     bool has_mem = str_to_u64(mem, (uint64_t)REQUEST_MEM_MAX / REQUEST_GRANTS_MAX, &m);
     bool has_cores = str_to_u64(cores, REQUEST_CORES_MAX, &c);
-    struct share least = vgpu_least(r);
+    struct share least = vgpu_least(r, d);
     return (struct grant){.mem = has_mem ? MAX_OF((int64_t)m, least.mem) : r->mem,
                           .cores = has_cores ? (uint16_t)MAX_OF((uint32_t)c, least.cores)
                                              : REQUEST_CORES_MAX,
@@ -47,14 +50,33 @@ static struct grant vgpu_read_tail(struct str tail, const struct request *r)
                           .container = UINT16_MAX};
 }
 
-void vgpu_read(struct str list, const struct request *r, struct placement *ret)
+/* The container of a part of the list, as in grant.container. */
+static uint32_t vgpu_container_of(const struct pod_view *pod, enum dialect dialect, uint32_t part)
 {
-    struct str rest = list;
-    struct str uuid;
-    struct str tail;
+    if (!dialect_facts(dialect)->inits_first)
+        return part;
+    uint32_t inits = (uint32_t)pod->n_inits;
+    return part < inits ? (uint32_t)pod->n_mains + part : part - inits;
+}
+
+void vgpu_read(const struct pod_view *pod, const struct request *r, struct placement *ret)
+{
+    struct str rest = pod->said[r->dialect].idx;
     ret->n = 0;
-    while (ret->n < REQUEST_GRANTS_MAX && vgpu_next(&rest, &uuid, &tail))
-        ret->grants[ret->n++] = vgpu_read_tail(tail, r);
+    for (uint32_t part = 0; rest.n > 0; part++) {
+        struct str devices;
+        struct str uuid;
+        struct str tail;
+        uint32_t container = vgpu_container_of(pod, r->dialect, part);
+        const struct demand *d = request_demand(r, container);
+        (void)str_cut(rest, ';', &devices, &rest);
+        while (ret->n < REQUEST_GRANTS_MAX && vgpu_next(&devices, &uuid, &tail)) {
+            struct grant *g = &ret->grants[ret->n++];
+            *g = vgpu_read_tail(tail, r, d);
+            if (request_by_container(r))
+                g->container = (uint16_t)MIN_OF(container, (uint32_t)UINT16_MAX);
+        }
+    }
 }
 
 /* Behind the UUID the name of a MIG slice can be: GPU-a[1-0]. */
@@ -70,13 +92,24 @@ static uint32_t vgpu_find(struct str uuid, const struct node_sizes *sizes)
     return INT32_MAX;
 }
 
-void vgpu_locate(struct str list, const struct node_sizes *sizes, struct grant *grants, uint32_t n)
+/* The pod's author may have changed the list: a percentage of the card is the least. */
+static void vgpu_raise(const struct request *r, const struct node_sizes *sizes, struct grant *g)
+{
+    const struct demand *d = request_by_container(r) ? request_demand(r, g->container) : NULL;
+    if (d != NULL && g->card < INT32_MAX)
+        g->mem = MAX_OF(g->mem, demand_part_of(r, d, sizes->cards[g->card].total));
+}
+
+void vgpu_locate(struct str list, const struct request *r, const struct node_sizes *sizes,
+                 struct grant *grants, uint32_t n)
 {
     struct str rest = list;
     struct str uuid;
     struct str tail;
-    for (uint32_t i = 0; i < n && vgpu_next(&rest, &uuid, &tail); i++)
+    for (uint32_t i = 0; i < n && vgpu_next(&rest, &uuid, &tail); i++) {
         grants[i].card = vgpu_find(uuid, sizes);
+        vgpu_raise(r, sizes, &grants[i]);
+    }
 }
 
 void vgpu_write(const struct grant *grants, uint32_t n, const struct node_sizes *sizes,
@@ -86,8 +119,9 @@ void vgpu_write(const struct grant *grants, uint32_t n, const struct node_sizes 
     for (uint32_t i = 0; i < n; i++) {
         const struct grant *g = &grants[i];
         assert(g->card < sizes->n_cards);
-        buf_printf(out, "%.*s,NVIDIA,%lld,%u:", STR_ARG(sizes->infos[g->card].uuid),
-                   (long long)g->mem, g->cores);
+        buf_printf(out, "%s%.*s,NVIDIA,%lld,%u:",
+                   i > 0 && g->container != grants[i - 1].container ? ";" : "",
+                   STR_ARG(sizes->infos[g->card].uuid), (long long)g->mem, g->cores);
     }
 }
 
@@ -101,13 +135,23 @@ static void vgpu_close_parts(struct buf *out, uint32_t n)
 void vgpu_write_pod(struct str list, const struct request *r, const struct pod_view *view,
                     struct buf *out)
 {
-    assert(r->n_demands == 1);
     bool inits = dialect_facts(r->dialect)->inits_first;
-    uint32_t index = r->demands[0].index;
-    vgpu_close_parts(out, index + (inits ? view->n_inits : 0));
-    buf_put(out, list);
+    uint32_t all = view->n_mains + (inits ? view->n_inits : 0);
+    uint32_t at = 0;
+    struct str rest = list;
+    assert(r->n_demands > 0);
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        uint32_t index = r->demands[i].index;
+        uint32_t part = index + (inits ? view->n_inits : 0);
+        struct str devices;
+        assert(part >= at);
+        vgpu_close_parts(out, part - at);
+        at = part;
+        (void)str_cut(rest, ';', &devices, &rest);
+        buf_put(out, devices);
+    }
     if (inits)
-        vgpu_close_parts(out, view->n_mains > index ? view->n_mains - index : 1);
+        vgpu_close_parts(out, all > at ? all - at : 1);
 }
 
 struct str vgpu_trim(struct str list)

@@ -149,10 +149,11 @@ static bool victims_is_twin(const struct victim *a, const struct victim *b)
     const struct holding *k = b->pod->holding;
     return !a->guarded && !b->guarded && h->n_shares == 1 && k->n_shares == 1 &&
            h->shares[0].card == k->shares[0].card && h->shares[0].mem == k->shares[0].mem &&
-           h->shares[0].cores == k->shares[0].cores && x->priority == y->priority &&
-           x->mem == y->mem && x->percent == y->percent && x->whole == y->whole &&
-           x->exclusive == y->exclusive && str_eq(x->anti_affinity, y->anti_affinity) &&
-           str_eq(x->namespace, y->namespace);
+           h->shares[0].cores == k->shares[0].cores && h->shares[0].whole == k->shares[0].whole &&
+           share_takers(&h->shares[0]) == share_takers(&k->shares[0]) &&
+           x->priority == y->priority && x->mem == y->mem && x->percent == y->percent &&
+           x->whole == y->whole && x->exclusive == y->exclusive &&
+           str_eq(x->anti_affinity, y->anti_affinity) && str_eq(x->namespace, y->namespace);
 }
 
 static bool victims_rank_before(const void *ctx, uint32_t a, uint32_t b)
@@ -323,7 +324,7 @@ static bool victims_is_node_wide(const struct search *s)
     const struct node *n = &s->draft.node;
     int64_t most = r->percent > 0 || r->whole ? MAX_OF(r->mem, n->largest) : r->mem;
     return n->claims != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
-           r->mem > node_free(n) || most > n->total - n->used;
+           request_by_container(r) || r->mem > node_free(n) || most > n->total - n->used;
 }
 
 /* Evaluates the pod on the draft without all possible victims: only VERDICT_FITS makes a search
@@ -340,19 +341,39 @@ static enum verdict victims_place_without_all(struct search *s)
     return v;
 }
 
+/* Whether room may be there after fewer evictions: then gpu-manager may choose a card that the pod
+ * may have. */
+static bool victims_is_by_order(const struct search *s, enum verdict v)
+{
+    return s->uneven && (v == VERDICT_PLUGIN_ORDER || v == VERDICT_KEPT || v == VERDICT_QUOTA);
+}
+
+/* Searches among all pods. With gpu-manager first as elsewhere, which finds a set at once if all
+ * pods together make room, and then for a cheaper one. */
+static void victims_search_node(struct search *s)
+{
+    bool uneven = s->uneven;
+    victims_subset_of_node(s);
+    s->uneven = false;
+    search_run(s);
+    s->uneven = uneven;
+    if (uneven)
+        search_run(s);
+}
+
+/* s->found: there is a set. False: allocation failed. */
 static bool victims_search_all(struct search *s, struct arena *a)
 {
-    bool several = request_cards(s->q->request) > 1;
+    bool several = request_cards(s->q->request) > 1 && !request_by_container(s->q->request);
     if (several && !victims_search_cheapest(s, a))
         return false;
     if (!several)
         victims_search_cards(s);
-    if (!s->found || victims_is_node_wide(s)) {
-        victims_subset_of_node(s);
-        search_run(s);
-    }
-    assert(s->found);
-    search_trim(s);
+    if (!s->found || s->uneven || victims_is_node_wide(s))
+        victims_search_node(s);
+    assert(s->found || s->uneven);
+    if (s->found)
+        search_trim(s);
     return true;
 }
 
@@ -378,6 +399,7 @@ static enum errc victims_choose_pods(const struct victims_question *q, struct ar
                                      struct victims *ret)
 {
     struct search s = {.q = q, .card = -1, .best = {.highest = INT32_MIN}};
+    s.uneven = dialect_facts(q->request->dialect)->match == DIALECT_MATCH_ORDER;
     *ret = (struct victims){.card = -1, .cost = s.best};
     if (q->node == NULL || q->node->fault == NODE_ABSENT) {
         ret->verdict = VERDICT_UNKNOWN_NODE;
@@ -388,9 +410,11 @@ static enum errc victims_choose_pods(const struct victims_question *q, struct ar
     if (search_fits(&s))
         return victims_tell(&s, a, ret);
     ret->verdict = victims_place_without_all(&s);
-    if (ret->verdict != VERDICT_FITS)
+    if (ret->verdict != VERDICT_FITS && !victims_is_by_order(&s, ret->verdict))
         return OK;
-    return victims_search_all(&s, a) ? victims_tell(&s, a, ret) : arena_fault(a);
+    if (!victims_search_all(&s, a))
+        return arena_fault(a);
+    return s.found ? victims_tell(&s, a, ret) : OK;
 }
 
 enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)

@@ -4,6 +4,10 @@
  * choice, each state on the way has room for the new pod, and a set that costs more than the best
  * is dropped as soon as that is known.
  *
+ * With gpu-manager, which chooses the cards itself, a state on the way may have no room although
+ * one further on has it, and the other way round. There all sets are tried, the cheapest pods
+ * first, and only whole sets are evaluated.
+ *
  * Rejected: adding victims to an empty set, which shows only at the end whether there is room; and
  * comparing sums of sizes instead of calling fit_place, which checks more than memory.
  */
@@ -91,12 +95,20 @@ static bool victims_search_comes_first(const struct search *s)
     return first != NULL && first->goes;
 }
 
+/* Whether only whole sets tell whether there is room. On a card alone no order counts. */
+static bool victims_search_is_uneven(const struct search *s)
+{
+    return s->uneven && s->card < 0;
+}
+
 static void victims_search_consider(struct search *s)
 {
     assert(s->level == s->n);
     struct victims_cost cost = victims_search_cost_of(s, s->n);
     int order = s->found ? victims_cost_cmp(&cost, &s->best) : -1;
     if (order > 0 || (order == 0 && !victims_search_comes_first(s)))
+        return;
+    if (victims_search_is_uneven(s) && !search_fits(s))
         return;
     s->found = true;
     s->best = cost;
@@ -136,7 +148,7 @@ static bool victims_search_keep_next(struct search *s)
         return false;
     victims_search_charge(s, 1);
     search_give_back(s, v);
-    if (search_fits(s)) {
+    if (victims_search_is_uneven(s) || search_fits(s)) {
         s->level++;
         return true;
     }
@@ -182,7 +194,7 @@ void search_run(struct search *s)
     s->charged = victims_search_looks_of(s);
     for (uint32_t i = 0; i < s->n; i++)
         search_take(s, s->subset[i]);
-    bool hopeless = !search_fits(s);
+    bool hopeless = !victims_search_is_uneven(s) && !search_fits(s);
     while (more && !hopeless) {
         if (s->level < s->n) {
             more = victims_search_keep_next(s) || victims_search_drop_next(s) ||

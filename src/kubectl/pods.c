@@ -69,7 +69,7 @@ static void pods_take(struct reading *x, const struct pod_view *v)
         pods_take_shares(x, v, &r, &row);
     } else {
         row.memory = r.mem;
-        row.percent = r.whole ? 100 : r.percent;
+        row.percent = request_by_container(&r) ? 0 : r.whole ? 100 : r.percent;
     }
     buf_init(&asks, LIMIT_FILE_BYTES);
     if (fault.code == OK)

@@ -23,7 +23,7 @@ static void lack_write_asked(struct buf *out, const struct request *r)
     int64_t most = 0;
     buf_put(out, STR("asks "));
     reason_request(out, r);
-    if (!r->whole && r->percent > 0 && request_share(r).mem > 1)
+    if (!r->whole && r->percent > 0 && request_share(r).mem > 1 && !request_by_container(r))
         buf_printf(out, " and at least %lld", (long long)request_share(r).mem);
     if (!request_may_part(r))
         return;

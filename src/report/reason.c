@@ -85,8 +85,8 @@ static bool reason_put_lack(struct buf *out, const struct node *n, const struct 
     else if (v == VERDICT_NOT_EMPTY)
         buf_printf(out, "holds %u pod%s, and is wanted whole", c->pods, c->pods == 1 ? "" : "s");
     else if (v == VERDICT_POD_LIMIT)
-        buf_printf(out, "holds %u pod%s, of %u that are allowed", c->pods, c->pods == 1 ? "" : "s",
-                   node_card_max_pods(n, card));
+        buf_printf(out, "holds %u pod%s, of %u that are allowed", card_takers(c),
+                   card_takers(c) == 1 ? "" : "s", node_card_max_pods(n, card));
     else if (v == VERDICT_NO_CORES)
         buf_printf(out, "%u%% of its compute free, %u%% asked", card_free_cores(c),
                    request_share(r).cores);
@@ -95,20 +95,15 @@ static bool reason_put_lack(struct buf *out, const struct node *n, const struct 
     return true;
 }
 
-/* *to: a request for one container of r alone, whose containers may use different cards. */
-static void reason_load_part(struct request *to, const struct request *r, uint32_t demand)
-{
-    const struct demand *d = &r->demands[demand];
-    request_load(to, r);
-    to->n_demands = 1;
-    to->demands[0] = *d;
-    to->mem = to->lasting_mem = d->mem;
-    to->cores = to->lasting_cores = d->cores;
-}
-
 static bool reason_is_of_size(enum verdict v)
 {
     return v == VERDICT_TOO_LARGE || v == VERDICT_NO_CORES || v == VERDICT_NO_CARD_FREE;
+}
+
+/* For containers with cards of their own these depend on the container, too. */
+static bool reason_is_of_parts(enum verdict v)
+{
+    return reason_is_of_size(v) || v == VERDICT_FITS || v == VERDICT_KEPT || v == VERDICT_NOT_EMPTY;
 }
 
 /* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
@@ -118,11 +113,11 @@ static uint32_t reason_evaluate_parts(const struct fit_look *l, const struct req
 {
     struct request one;
     uint32_t fit = 0;
-    *ret_nearest = VERDICT_TOO_LARGE;
+    *ret_nearest = VERDICT_FITS;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].kind == CONTAINER_INIT)
             continue;
-        reason_load_part(&one, r, i);
+        request_part(&one, r, i);
         enum verdict v = fit_look_card(l, &one, card);
         fit += v == VERDICT_FITS ? 1 : 0;
         *ret_nearest = MAX_OF(*ret_nearest, v);
@@ -140,11 +135,25 @@ void reason_scene_open(struct reason_scene *s, const struct node *n, const struc
     fit_look_at(&s->kept, &s->draft.node, r);
 }
 
+/* For containers that have cards of their own: whether one of them would fit. */
+static enum verdict reason_evaluate_own(const struct reason_scene *s, const struct request *r,
+                                        uint32_t card)
+{
+    enum verdict nearest = VERDICT_FITS;
+    if (reason_evaluate_parts(&s->now, r, card, &nearest) == 0)
+        return nearest;
+    return s->kept.node != NULL && reason_evaluate_parts(&s->kept, r, card, &nearest) == 0
+               ? VERDICT_KEPT
+               : VERDICT_FITS;
+}
+
 enum verdict reason_evaluate(const struct reason_scene *s, const struct request *r, uint32_t card)
 {
     enum verdict nearest = VERDICT_FITS;
-    enum verdict v = fit_look_card(&s->now, r, card);
     bool kept = s->kept.node != NULL;
+    if (request_by_container(r))
+        return reason_evaluate_own(s, r, card);
+    enum verdict v = fit_look_card(&s->now, r, card);
     if (v == VERDICT_FITS)
         return kept && fit_look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
     if (!reason_is_of_size(v) || !request_may_part(r))
@@ -158,6 +167,14 @@ static void reason_put_parts(struct buf *out, const struct fit_look *l, const st
 {
     const struct node *n = l->node;
     enum verdict nearest = VERDICT_FITS;
+    if (request_by_container(r)) {
+        buf_printf(out, "%lld of %lld and %u%% of its compute free",
+                   (long long)card_free(&n->cards[card]), (long long)n->cards[card].total,
+                   card_free_cores(&n->cards[card]));
+        buf_printf(out, ", asked by %u containers of which %u would fit there alone",
+                   request_lasting(r), reason_evaluate_parts(l, r, card, &nearest));
+        return;
+    }
     reason_put_figures(out, n, r, card);
     if (request_share(r).cores > card_free_cores(&n->cards[card]))
         buf_printf(out, ", and %u%% of %u%% of its compute", request_share(r).cores,
@@ -203,9 +220,10 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
         reason_put_named(out, "", node_card_uuid(n, card));
     else if (v == VERDICT_ANTI_AFFINITY || v == VERDICT_HELD_WHOLE)
         reason_put_holder(out, n, r, card, v, reader);
-    else if (v == VERDICT_KEPT && kept != NULL)
+    else if (v == VERDICT_KEPT && kept != NULL && !request_by_container(r))
         reason_put_kept(out, n, kept, r, card);
-    else if (reason_is_of_size(v) && request_may_part(r))
+    else if ((reason_is_of_size(v) && request_may_part(r)) ||
+             (reason_is_of_parts(v) && request_by_container(r)))
         reason_put_parts(out, &s->now, r, card);
     else if (!reason_put_lack(out, n, r, card, v))
         reason_put_figures(out, n, r, card);
@@ -244,7 +262,7 @@ void reason_cards(struct buf *out, const struct node *n, const struct request *r
     }
 }
 
-void reason_request(struct buf *out, const struct request *r)
+static void reason_request_of_one(struct buf *out, const struct request *r)
 {
     uint32_t cards = request_cards(r);
     size_t begin = out->n;
@@ -264,4 +282,19 @@ void reason_request(struct buf *out, const struct request *r)
         buf_printf(out, "%s%u nvidia.com/gpu", out->n > begin ? ", " : "", r->exclusive);
     if (out->n == begin)
         buf_put(out, STR("no card"));
+}
+
+/* "1 whole card + 50% of a card", for each container its own. */
+void reason_request(struct buf *out, const struct request *r)
+{
+    struct request one _uninitialized_;
+    if (!request_by_container(r)) {
+        reason_request_of_one(out, r);
+        return;
+    }
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        request_part(&one, r, i);
+        buf_put(out, i == 0 ? STR("") : STR(" + "));
+        reason_request_of_one(out, &one);
+    }
 }

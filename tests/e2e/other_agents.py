@@ -394,6 +394,10 @@ class Family(Agent):
         return cards
 
     def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        return [self.limits_of_one(dice)]
+
+    def limits_of_one(self, dice: random.Random) -> dict[str, str]:
+        """The limits of one container."""
         asked = {self.count: str(dice.choice([1, 1, 1, 2]))}
         kind = dice.random()
         if kind < 0.7:
@@ -402,7 +406,7 @@ class Family(Agent):
             asked[self.percent] = str(dice.choice([10, 25, 50]))
         if dice.random() < 0.6:
             asked[self.cores] = str(dice.choice([10, 20, 35, 100]))
-        return [asked]
+        return asked
 
     def half(self) -> dict[str, str]:
         return {self.count: "1"} | super().half()
@@ -492,6 +496,13 @@ class Hami(Family):
 
     def encode(self, parts: list[list[Device]]) -> str:
         return "".join("".join(f"{u},NVIDIA,{m},{c}:" for u, m, c in part) + ";" for part in parts)
+
+    def limits(self, dice: random.Random) -> list[dict[str, str]]:
+        """Up to three containers, some without cards."""
+        return [
+            self.limits_of_one(dice) if i == 0 or dice.random() < 0.7 else {}
+            for i in range(dice.choice([1, 1, 2, 3]))
+        ][:: dice.choice([1, -1])]
 
     def containers(self, pod: Json) -> list[Json]:
         """HA:pkg/device/devices.go, Resourcereqs: init containers first."""

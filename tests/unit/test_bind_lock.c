@@ -317,6 +317,52 @@ START_TEST(a_read_shows_that_the_plugin_is_done)
 
 END_TEST
 
+/* The API server is away when the bind gives up: the lock is removed when it is back. */
+START_TEST(the_lock_is_removed_later)
+{
+    open_node();
+    struct asker *a = ask_of("a");
+    serve();
+    post_says("a", POST_REFUSED, "no");
+    server.denied = 503;
+    get_says_vgpu("a");
+    says(a, "can't bind pod ns/a to node n");
+    serve_for(5000);
+    ck_assert_str_ne(server.lock, "");
+    server.denied = 0;
+    serve_for(10000);
+    ck_assert_str_eq(server.lock, "");
+    bind_fixture_close();
+}
+
+END_TEST
+
+/* After five minutes it keeps no pod from the node, and another scheduler may have replaced it. */
+START_TEST(gives_up_when_the_lock_is_too_old)
+{
+    open_node();
+    (void)ask_of("a");
+    serve();
+    post_says("a", POST_REFUSED, "no");
+    server.denied = _i == 0 ? 503 : 403;
+    get_says_vgpu("a");
+    serve_for(_i == 0 ? 340000 : 1000);
+    server.denied = 0;
+    serve_for(40000);
+    ck_assert_str_ne(server.lock, "");
+    bind_fixture_close();
+    open_node(); /* the end comes while it waits */
+    (void)ask_of("a");
+    serve();
+    post_says("a", POST_REFUSED, "no");
+    server.denied = 503;
+    get_says_vgpu("a");
+    serve_for(500);
+    bind_fixture_close();
+}
+
+END_TEST
+
 START_TEST(ends_while_it_locks_and_unlocks)
 {
     open_node();
@@ -346,6 +392,8 @@ int main(void)
     tcase_add_test(t, the_lock_is_checked_before_each_binding);
     tcase_add_test(t, one_pod_at_a_time);
     tcase_add_test(t, a_read_shows_that_the_plugin_is_done);
+    tcase_add_test(t, the_lock_is_removed_later);
+    tcase_add_loop_test(t, gives_up_when_the_lock_is_too_old, 0, 2);
     tcase_add_test(t, ends_while_it_locks_and_unlocks);
     suite_add_tcase(s, t);
     return unit_main(s);

@@ -33,6 +33,11 @@ static const struct {
     {ONE(HAMI("2", "1024") ",\"nvidia.com/gpucores\":\"30\""), DIALECT_HAMI, 2048, 60, 2, false},
     {TWO("\"cpu\":\"2\"", "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem-percentage\":\"50\""),
      DIALECT_HAMI, 0, 0, 1, false},
+    {TWO(HAMI("1", "8"), HAMI("2", "4") ",\"nvidia.com/gpucores\":\"30\""), DIALECT_HAMI, 16, 60, 3,
+     false},
+    {TWO(HAMI("1", "8") ",\"nvidia.com/gpucores\":\"100\"",
+         "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpucores\":\"100\""),
+     DIALECT_HAMI, 8, 200, 2, true},
 };
 
 START_TEST(reads_what_a_pod_asks_for)
@@ -109,8 +114,12 @@ static const struct {
     {ONE("\"volcano.sh/vgpu-number\":\"65\""), "",
      "container \"c0\": volcano.sh/vgpu-number: \"65\" is out of range: a pod gets 64 at most"},
     {TWO(VGPU("1", "1"), VGPU("1", "2")), "",
-     "container \"c1\": volcano.sh/vgpu-number: cardpack places one container of a pod on cards of "
-     "this device plugin"},
+     "container \"c1\": volcano.sh/vgpu-number: the device plugin serves one container of a pod"},
+    {TWO(HAMI("40", "1"), HAMI("25", "1")), "",
+     "container \"c1\": nvidia.com/gpu: with the containers before it, it is out of range: a pod "
+     "gets 64 at most"},
+    {TWO(HAMI("1", "1"), "\"nvidia.com/gpumem\":\"8\""), "",
+     "container \"c1\": nvidia.com/gpumem: the device plugin wants a limit of cards beside it"},
     {"\"initContainers\":[" C(HAMI("1", "1")) "]", "",
      "init container \"c0\": nvidia.com/gpu: cardpack does not place init containers with cards"},
     {TWO(HAMI("1", "1"), VOLCANO("8")), "",

@@ -30,39 +30,66 @@ static void draw_containers(uint64_t *dice, enum dialect d, char *out, size_t si
     buf_done(&text);
 }
 
-/* One container with cards among others, in a dialect whose pods name their cards by UUID. *ret_at:
- * its index at the plugin. */
-static void draw_devices(uint64_t *dice, enum dialect d, char *out, size_t size, uint32_t *ret_at)
+/* A container with cards of a dialect whose pods name their cards by UUID. */
+struct asked {
+    uint32_t part; /* its place in the list */
+    uint32_t cards;
+    int64_t mem; /* of each card; 0: percent */
+    uint32_t percent;
+    uint32_t cores;
+};
+
+struct drawn {
+    char containers[2048];
+    struct asked asked[3];
+    uint32_t n;
+};
+
+static void draw_limits(uint64_t *dice, const struct dialect_facts *f, struct asked *a,
+                        struct buf *text)
+{
+    uint32_t kind = seeded_draw(dice, 4);
+    a->cards = 1 + seeded_draw(dice, 2);
+    a->percent = 100;
+    buf_printf(text, "\"%.*s\":\"%u\"", STR_ARG(f->count), a->cards);
+    if (kind < 2) {
+        a->mem = 1 + seeded_draw(dice, 8);
+        buf_printf(text, ",\"%.*s\":\"%lld\"", STR_ARG(f->mem), (long long)a->mem);
+    } else if (kind == 2) {
+        a->percent = 5 + seeded_draw(dice, 50);
+        buf_printf(text, ",\"%.*s\":\"%u\"", STR_ARG(f->percent), a->percent);
+    }
+    if (seeded_draw(dice, 2) == 0) {
+        a->cores = 10 * (1 + seeded_draw(dice, 10));
+        buf_printf(text, ",\"%.*s\":\"%u\"", STR_ARG(f->cores), a->cores);
+    }
+}
+
+/* One to three containers with cards among others; Volcano's plugin serves one. */
+static void draw_devices(uint64_t *dice, enum dialect d, struct drawn *ret)
 {
     const struct dialect_facts *f = dialect_facts(d);
-    uint32_t before = seeded_draw(dice, 3);
-    uint32_t behind = seeded_draw(dice, 2);
+    uint32_t wanted = f->one ? 1 : 1 + seeded_draw(dice, 3);
     uint32_t inits = seeded_draw(dice, 2);
-    uint32_t kind = seeded_draw(dice, 4);
-    struct buf text;
-    buf_init(&text, size);
+    uint32_t part = f->inits_first ? inits : 0;
+    struct buf text = BUF_ON(ret->containers);
+    ret->n = 0;
     if (inits > 0)
         buf_put(&text, STR("\"initContainers\":[{\"name\":\"i\"}],"));
     buf_put(&text, STR("\"containers\":["));
-    for (uint32_t i = 0; i < before; i++)
-        buf_printf(&text, "{\"name\":\"b%u\"},", i);
-    buf_printf(&text, "{\"name\":\"c\",\"resources\":{\"limits\":{\"%.*s\":\"%u\"",
-               STR_ARG(f->count), 1 + seeded_draw(dice, 2));
-    if (kind < 2)
-        buf_printf(&text, ",\"%.*s\":\"%u\"", STR_ARG(f->mem), 1 + seeded_draw(dice, 8));
-    else if (kind == 2)
-        buf_printf(&text, ",\"%.*s\":\"%u\"", STR_ARG(f->percent), 5 + seeded_draw(dice, 50));
+    for (uint32_t i = 0; i < wanted; i++) {
+        for (uint32_t between = seeded_draw(dice, 3); between > 0; between--)
+            buf_printf(&text, "{\"name\":\"b%u\"},", part++);
+        struct asked *a = &ret->asked[ret->n++];
+        *a = (struct asked){.part = part};
+        buf_printf(&text, "{\"name\":\"c%u\",\"resources\":{\"limits\":{", part++);
+        draw_limits(dice, f, a, &text);
+        buf_put(&text, i + 1 < wanted ? STR("}}},") : STR("}}}"));
+    }
     if (seeded_draw(dice, 2) == 0)
-        buf_printf(&text, ",\"%.*s\":\"%u\"", STR_ARG(f->cores), 10 * (1 + seeded_draw(dice, 10)));
-    buf_put(&text, STR("}}}"));
-    for (uint32_t i = 0; i < behind; i++)
-        buf_printf(&text, ",{\"name\":\"a%u\"}", i);
-    buf_put(&text, STR("]"));
-    ck_assert_uint_lt(text.n, size);
-    memcpy(out, text.p, text.n);
-    out[text.n] = '\0';
-    buf_done(&text);
-    *ret_at = before + (f->inits_first ? inits : 0);
+        buf_put(&text, STR(",{\"name\":\"last\"}"));
+    buf_printf(&text, "]%c", 0);
+    ck_assert(!buf_failed(&text));
 }
 
 /* The members of the annotations of the Binding for the pod. */
@@ -127,37 +154,92 @@ static void set_order(struct rig *r, enum dialect d, const char order[static 4])
     object_end(&o);
 }
 
+/* What the plugin gives to one container. */
+struct gift {
+    uint32_t n;
+    char letters[4]; /* of the UUIDs */
+    int64_t mem[4];
+    uint32_t cores[4];
+};
+
+static void read_devices(struct str devices, struct gift *ret)
+{
+    *ret = (struct gift){.n = 0};
+    while (devices.n > 0) {
+        struct str f[4];
+        struct str one;
+        uint64_t mem = 0;
+        uint64_t cores = 0;
+        (void)str_cut(devices, ':', &one, &devices);
+        for (unsigned i = 0; i < 4; i++)
+            (void)str_cut(one, ',', &f[i], &one);
+        ck_assert(f[0].n == 5 && str_starts(f[0], STR("GPU-")));
+        ck_assert_str_is(f[1], "NVIDIA");
+        ck_assert(str_to_u64(f[2], 16, &mem) && str_to_u64(f[3], 100, &cores) && one.n == 0);
+        ck_assert_uint_lt(ret->n, 4);
+        for (uint32_t i = 0; i < ret->n; i++)
+            ck_assert_int_ne(ret->letters[i], f[0].p[4]);
+        ret->letters[ret->n] = f[0].p[4];
+        ret->mem[ret->n] = (int64_t)mem;
+        ret->cores[ret->n++] = (uint32_t)cores;
+    }
+}
+
 /* Reads the list as Volcano's plugin does, in util.go: DecodePodDevices and GetNextDeviceRequest,
- * and HAMi's: DecodePodDevices in devices.go. Returns how many devices the container `at` gets, and
- * what of each card; the pod has no others. */
-static unsigned read_as_plugin(struct str list, uint32_t at, struct share ret[static 4],
-                               const char order[static 4])
+ * and HAMi's: DecodePodDevices in devices.go and popNextContainerDevices. The kubelet asks for the
+ * containers in their order; each call gets the first part that is not empty, which must have as
+ * many devices as the call. The plugin takes it for the container at that place. */
+static void read_as_plugin(struct str list, const struct drawn *x, struct gift ret[static 3])
 {
     struct str rest = list;
-    unsigned n = 0;
+    uint32_t n = 0;
     for (uint32_t part = 0; rest.n > 0; part++) {
         struct str devices;
         (void)str_cut(rest, ';', &devices, &rest);
-        ck_assert_msg(devices.n == 0 || part == at, "%.*s", STR_ARG(list));
-        while (devices.n > 0) {
-            struct str f[4];
-            struct str one;
-            uint64_t mem = 0;
-            uint64_t cores = 0;
-            (void)str_cut(devices, ':', &one, &devices);
-            for (unsigned i = 0; i < 4; i++)
-                (void)str_cut(one, ',', &f[i], &one);
-            ck_assert(f[0].n == 5 && str_starts(f[0], STR("GPU-")));
-            ck_assert_str_is(f[1], "NVIDIA");
-            ck_assert(str_to_u64(f[2], 16, &mem) && str_to_u64(f[3], 100, &cores) && one.n == 0);
-            const char *found = memchr(order, f[0].p[4], 4);
-            ck_assert_ptr_nonnull(found);
-            ck_assert_uint_lt(n, 4);
-            ret[n++] = (struct share){
-                .mem = (int64_t)mem, .card = (uint32_t)(found - order), .cores = (uint32_t)cores};
+        if (devices.n == 0)
+            continue;
+        ck_assert_uint_lt(n, x->n);
+        ck_assert_msg(part == x->asked[n].part, "%.*s", STR_ARG(list));
+        read_devices(devices, &ret[n]);
+        ck_assert_uint_eq(ret[n].n, x->asked[n].cards);
+        n++;
+    }
+    ck_assert_msg(n == x->n, "%.*s", STR_ARG(list));
+}
+
+/* What a pod holds of each card, by the letter of its UUID. */
+struct account {
+    int64_t mem[4];
+    uint32_t cores[4];
+    uint32_t takers[4];
+    bool whole[4];
+};
+
+/* By the rules of the plugin's own scheduler: each container has its amounts of each of its cards,
+ * a card with all of its compute has no other container, and counts as full. */
+static void account_for(const struct drawn *x, const struct gift *gifts, struct account *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    for (uint32_t i = 0; i < x->n; i++) {
+        const struct asked *a = &x->asked[i];
+        for (uint32_t k = 0; k < gifts[i].n; k++) {
+            unsigned letter = (unsigned)(gifts[i].letters[k] - 'a');
+            int64_t mem = a->mem > 0 ? a->mem : MAX_OF(16 * (int64_t)a->percent / 100, (int64_t)1);
+            ck_assert_uint_lt(letter, 4);
+            ck_assert_int_eq(gifts[i].mem[k], mem);
+            ck_assert_uint_eq(gifts[i].cores[k], a->cores);
+            ret->mem[letter] += mem;
+            ret->cores[letter] += a->cores;
+            ret->takers[letter]++;
+            ret->whole[letter] = ret->whole[letter] || a->cores == 100;
         }
     }
-    return n;
+    for (unsigned letter = 0; letter < 4; letter++) {
+        if (!ret->whole[letter])
+            continue;
+        ck_assert_uint_eq(ret->takers[letter], 1);
+        ret->mem[letter] = 16;
+    }
 }
 
 struct history {
@@ -167,7 +249,10 @@ struct history {
     enum dialect dialect;
     unsigned bound;
     char uids[64][8];
+    struct account accounts[64]; /* of HAMi's family */
     unsigned n;
+    unsigned several; /* pods with cards in several containers */
+    unsigned shared;  /* those of them with one card for two containers */
 };
 
 static void bind_one(struct history *h, unsigned step)
@@ -225,65 +310,73 @@ static void show(struct rig *r, const char *uid, const char *containers, const c
     object_end(&o);
 }
 
-static void check_cards(const struct rig *r, const int64_t used[static 4])
+/* The cards are charged what the pods' containers have. */
+static void check_cards(const struct history *h)
 {
     for (uint32_t card = 0; card < 4; card++) {
-        ck_assert_int_eq(card_used(r, "n", card), used[card]);
-        ck_assert_int_le(used[card], 16);
-        ck_assert_uint_le(node_of(r, "n")->cards[card].cores, 100);
+        const struct card *c = &node_of(&h->rig, "n")->cards[card];
+        unsigned letter = (unsigned)(h->order[card] - 'a');
+        struct account sum = {.mem = {0}};
+        for (unsigned i = 0; i < h->n; i++) {
+            const struct account *a = &h->accounts[i];
+            ck_assert(!sum.whole[0] || a->takers[letter] == 0);
+            sum.mem[0] += a->mem[letter];
+            sum.cores[0] += a->cores[letter];
+            sum.takers[0] += a->takers[letter];
+            sum.whole[0] = sum.whole[0] || a->whole[letter];
+        }
+        ck_assert_int_eq(c->used, sum.mem[0]);
+        ck_assert_int_le(c->used, 16);
+        ck_assert_uint_eq(c->cores, sum.cores[0]);
+        ck_assert_uint_le(c->cores, 100);
+        ck_assert_uint_eq(card_takers(c), sum.takers[0]);
+        ck_assert_uint_le(card_takers(c), 10);
+        ck_assert_uint_eq(c->wholes, sum.whole[0] ? 1 : 0);
+        ck_assert(!sum.whole[0] || sum.takers[0] == 1);
     }
 }
 
 /* The pod has been placed: checks its annotations, and has the plugin acknowledge it. */
-static void serve_devices(struct history *h, const char *uid, const char *containers,
-                          const struct object *o, uint32_t at)
+static void serve_devices(struct history *h, const char *uid, const struct drawn *x,
+                          const struct object *o)
 {
-    char annotations[1024];
-    char served[1024];
-    struct share shares[4];
-    int64_t used[4];
+    char annotations[2048];
+    char served[2048];
+    struct gift gifts[3];
     struct object after;
     struct placement there;
     const struct pod *p = pod_of(&h->rig, uid);
     ck_assert_int_eq(renew(&h->rig, uid), OK);
-    for (uint32_t card = 0; card < 4; card++)
-        used[card] = card_used(&h->rig, "n", card);
     write_annotations(p, &o->pod, annotations, sizeof(annotations));
-    object_pod(&after, uid, containers, annotations, "n");
-    unsigned n = read_as_plugin(after.pod.said[h->dialect].idx, at, shares, h->order);
-    ck_assert_uint_eq(n, request_cards(&o->request));
-    ck_assert_uint_eq(n, p->holding->n_shares);
-    for (unsigned i = 0; i < n; i++) {
-        bool found = false;
-        for (unsigned k = 0; k < n; k++) {
-            const struct share *s = &p->holding->shares[k];
-            found = found || (s->card == shares[i].card && s->cores == shares[i].cores &&
-                              s->mem == shares[i].mem);
-        }
-        ck_assert_msg(found, "%s: %s", containers, annotations);
-    }
+    object_pod(&after, uid, x->containers, annotations, "n");
+    read_as_plugin(after.pod.said[h->dialect].idx, x, gifts);
     object_end(&after);
-    show(&h->rig, uid, containers, annotations);
-    check_cards(&h->rig, used);
+    account_for(x, gifts, &h->accounts[h->n]);
+    for (unsigned letter = 0; letter < 4; letter++)
+        h->shared += h->accounts[h->n].takers[letter] > 1 ? 1 : 0;
+    h->several += x->n > 1 ? 1 : 0;
+    memcpy(h->uids[h->n++], uid, sizeof(h->uids[0]));
+    check_cards(h);
+    show(&h->rig, uid, x->containers, annotations);
+    check_cards(h);
     ck_assert_int_eq(fit_of(&h->rig, plain[h->dialect], "n", &there) == VERDICT_FITS, 0);
     const char *waits = memmem(annotations, strlen(annotations), "allocating", 10);
     ck_assert_ptr_nonnull(waits);
     (void)snprintf(served, sizeof(served), "%.*ssuccess%s", (int)(waits - annotations), annotations,
                    waits + 10);
-    show(&h->rig, uid, containers, served);
-    check_cards(&h->rig, used);
+    show(&h->rig, uid, x->containers, served);
+    check_cards(h);
 }
 
 static void bind_devices(struct history *h, unsigned step)
 {
-    char containers[1024];
+    struct drawn x;
     char uid[8];
-    uint32_t at = 0;
     struct object o;
     (void)snprintf(uid, sizeof(uid), "p%u", step);
-    draw_devices(&h->dice, h->dialect, containers, sizeof(containers), &at);
-    object_pod(&o, uid, containers, "", "");
-    ck_assert_msg(o.readable == OK, "%s: %s", containers, o.err.text);
+    draw_devices(&h->dice, h->dialect, &x);
+    object_pod(&o, uid, x.containers, "", "");
+    ck_assert_msg(o.readable == OK, "%s: %s", x.containers, o.err.text);
     struct cache_event e = {.type = CACHE_RESERVE,
                             .reserve = {.uid = str_of(uid),
                                         .namespace = STR("ns"),
@@ -294,8 +387,7 @@ static void bind_devices(struct history *h, unsigned step)
     enum verdict v = fit_node(node_of(&h->rig, "n"), &o.request);
     ck_assert_int_eq(rig_apply(&h->rig, &e) == OK, v == VERDICT_FITS);
     if (v == VERDICT_FITS) {
-        serve_devices(h, uid, containers, &o, at);
-        memcpy(h->uids[h->n++], uid, sizeof(uid));
+        serve_devices(h, uid, &x, &o);
         h->bound++;
     }
     object_end(&o);
@@ -306,22 +398,18 @@ static void move_cards(struct history *h)
 {
     unsigned a = seeded_draw(&h->dice, 4);
     unsigned b = seeded_draw(&h->dice, 4);
-    int64_t used[4];
-    for (uint32_t card = 0; card < 4; card++)
-        used[card] = card_used(&h->rig, "n", card);
     char letter = h->order[a];
-    int64_t mem = used[a];
     h->order[a] = h->order[b];
     h->order[b] = letter;
-    used[a] = used[b];
-    used[b] = mem;
     set_order(&h->rig, h->dialect, h->order);
-    check_cards(&h->rig, used);
+    check_cards(h);
 }
 
 START_TEST(the_plugin_reads_the_cards_that_we_charged)
 {
     uint64_t seeds = seeded_setting("DIALECT_SEEDS", 20);
+    unsigned several = 0;
+    unsigned shared = 0;
     all_dialects();
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct history h = {
@@ -333,6 +421,8 @@ START_TEST(the_plugin_reads_the_cards_that_we_charged)
                 unsigned at = seeded_draw(&h.dice, h.n);
                 pod_gone(&h.rig, h.uids[at]);
                 memcpy(h.uids[at], h.uids[--h.n], sizeof(h.uids[0]));
+                h.accounts[at] = h.accounts[h.n];
+                check_cards(&h);
             } else if (seeded_draw(&h.dice, 3) == 0) {
                 move_cards(&h);
             } else {
@@ -340,8 +430,65 @@ START_TEST(the_plugin_reads_the_cards_that_we_charged)
             }
         }
         ck_assert_uint_gt(h.bound, 5);
+        several += h.several;
+        shared += h.shared;
         rig_done(&h.rig);
     }
+    ck_assert_int_eq(several > 0, _i == DIALECT_HAMI);
+    ck_assert_int_eq(shared > 0, _i == DIALECT_HAMI);
+}
+
+END_TEST
+
+static uint64_t number_of(const char *annotations, const char *key)
+{
+    uint64_t n = 0;
+    struct str value;
+    const char *at = strstr(annotations, key);
+    ck_assert_ptr_nonnull(at);
+    struct str rest = str_of(at + strlen(key) + 3); /* behind ":" with its quotes */
+    (void)str_cut(rest, '"', &value, &rest);
+    ck_assert(str_to_u64(value, UINT64_MAX, &n));
+    return n;
+}
+
+/* Volcano's plugin takes the oldest pod that names its node, also one that is not on it: a copy of
+ * another pod's annotations. The pod of the Binding is older than each copy, also of one of ours.
+ */
+START_TEST(the_pod_of_the_binding_is_the_oldest)
+{
+    static const uint64_t seconds[] = {1700000000, 1764000000, 2147483000, 4000000000};
+    struct rig r;
+    struct object o;
+    uint64_t before = UINT64_MAX;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", (enum dialect)_i);
+    object_pod(&o, "p", plain[_i], "", "");
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("p"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = STR("n"),
+                                        .request = &o.request}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    for (unsigned i = 0; i < COUNT_OF(seconds); i++) {
+        char text[2048];
+        struct pod p = *pod_of(&r, "p");
+        p.assume_ns = seconds[i] * 1000000000;
+        write_annotations(&p, &o.pod, text, sizeof(text));
+        uint64_t time = number_of(text, "vgpu-time");
+        ck_assert_uint_eq(number_of(text, "bind-time"), seconds[i]);
+        if (_i == DIALECT_HAMI) {
+            ck_assert_uint_eq(time, seconds[i]);
+            continue;
+        }
+        ck_assert_uint_lt(time, 1000000000);
+        ck_assert(time < before || time == 0);
+        before = time;
+    }
+    object_end(&o);
+    rig_done(&r);
 }
 
 END_TEST
@@ -377,6 +524,7 @@ int main(void)
     tcase_add_loop_test(t, what_we_write_is_what_the_cache_charged, DIALECT_GPUSHARE + 1,
                         DIALECT_VGPU);
     tcase_add_loop_test(t, the_plugin_reads_the_cards_that_we_charged, DIALECT_VGPU, DIALECT_COUNT);
+    tcase_add_loop_test(t, the_pod_of_the_binding_is_the_oldest, DIALECT_VGPU, DIALECT_COUNT);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -21,7 +21,9 @@ static struct {
     bool pod; /* the pod that the lock names exists */
     unsigned gets;
     unsigned patches;
-    bool lost;          /* carries the next PATCH out, without an answer */
+    bool lost; /* carries the next PATCH out, without an answer */
+    bool late; /* the next PATCH is carried out only by arrive(), without an answer */
+    char late_body[512];
     bool unsent;        /* the next PATCH reaches no server */
     bool other;         /* another client changes the node before the next PATCH */
     const char *takes;  /* that client takes the lock with this value */
@@ -81,6 +83,17 @@ static bool names_version(const struct http_call *c)
     return memmem(c->body.p, c->body.n, part, (size_t)n) != NULL;
 }
 
+/* The late PATCH arrives. Returns whether it was carried out. */
+static bool arrive(void)
+{
+    struct http_call c = {.body = str_of(t.late_body)};
+    ck_assert_uint_gt(c.body.n, 0);
+    if (!names_version(&c))
+        return false;
+    carry_out(&c);
+    return true;
+}
+
 static void serve_patch(struct http_call *c)
 {
     t.patches++;
@@ -90,7 +103,11 @@ static void serve_patch(struct http_call *c)
         t.version++;
         (void)snprintf(t.value, sizeof(t.value), "%s", t.takes);
     }
-    if (t.unsent) {
+    if (t.late) {
+        t.late = false;
+        (void)snprintf(t.late_body, sizeof(t.late_body), "%.*s", STR_ARG(c->body));
+        fake_land(c, HTTP_UNKNOWN, 0);
+    } else if (t.unsent) {
         t.unsent = false;
         fake_land(c, HTTP_NOT_SENT, 0);
     } else if (t.forbidden != 0) {
@@ -318,6 +335,69 @@ START_TEST(gives_up_after_some_tries)
 
 END_TEST
 
+/* The API server carries a PATCH out after the bind has given up, and after it has looked for its
+ * lock: that lock would keep the node from all other pods for five minutes. */
+START_TEST(a_late_patch_comes_too_late)
+{
+    t.lock.dialect = _i == 0 ? DIALECT_HAMI : DIALECT_VGPU;
+    t.late = true;
+    node_lock_take(&t.lock, NOW_NS);
+    fake_turn(t.loop);
+    serve_one(LIST_FIRST(&fake_calls, struct http_call, link)); /* the GET */
+    fake_turn(t.loop);
+    serve_one(LIST_FIRST(&fake_calls, struct http_call, link)); /* the PATCH */
+    node_lock_cancel(&t.lock);
+    release_leaves("");
+    ck_assert(!arrive());
+    ck_assert_str_eq(t.value, "");
+}
+
+END_TEST
+
+/* The node has changed since: the PATCH fails anyway. */
+START_TEST(a_late_patch_of_an_older_node_is_left_alone)
+{
+    t.late = true;
+    node_lock_take(&t.lock, NOW_NS);
+    fake_turn(t.loop);
+    serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+    fake_turn(t.loop);
+    serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+    node_lock_cancel(&t.lock);
+    t.version++;
+    release_leaves("");
+    ck_assert_uint_eq(t.patches, 1);
+    ck_assert(!arrive());
+}
+
+END_TEST
+
+/* It arrives between the two looks, or just before the PATCH that is to keep it out. */
+START_TEST(a_late_patch_that_arrives_is_removed)
+{
+    t.late = true;
+    node_lock_take(&t.lock, NOW_NS);
+    for (unsigned i = 0; i < 2; i++) {
+        fake_turn(t.loop);
+        serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+    }
+    node_lock_cancel(&t.lock);
+    node_lock_release(&t.lock);
+    fake_turn(t.loop);
+    if (_i == 1) {
+        serve_one(LIST_FIRST(&fake_calls, struct http_call, link)); /* the GET */
+        fake_turn(t.loop);
+    }
+    ck_assert(arrive());
+    ck_assert_str_eq(t.value, OURS);
+    pass();
+    ck_assert_uint_eq(t.ends, 1);
+    ck_assert_int_eq(t.lock.result, NODE_LOCK_TAKEN);
+    ck_assert_str_eq(t.value, "");
+}
+
+END_TEST
+
 static bool may_not(struct node_lock *l)
 {
     (void)l;
@@ -354,6 +434,9 @@ int main(void)
     tcase_add_test(c, a_missing_right_is_told);
     tcase_add_test(c, gives_up_after_some_tries);
     tcase_add_test(c, asks_before_it_writes);
+    tcase_add_loop_test(c, a_late_patch_comes_too_late, 0, 2);
+    tcase_add_test(c, a_late_patch_of_an_older_node_is_left_alone);
+    tcase_add_loop_test(c, a_late_patch_that_arrives_is_removed, 0, 2);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "daemon/bind/bind_op.h"
+#include "daemon/bind/unlock.h"
 #include "daemon/metrics/metrics.h"
 
 /* Limit for one call to the API server; the whole bind has the binder's timeout_ms. */
@@ -36,7 +37,7 @@ struct binder {
     struct bind_counts *counts;
     struct work own_work;
     struct work *work;
-    struct list unlocking; /* ops that have ended, and release the lock of their node */
+    struct unlocker unlocker;
     struct list ended;
     struct deferred reap; /* frees the ops in `ended` */
 };
@@ -492,16 +493,11 @@ static void bind_abandon(struct bind_op *op)
     bind_op_free(op);
 }
 
-static void bind_unlocked(struct node_lock *l)
+/* The op is freed at the end of the loop's turn. */
+static void bind_retire(struct bind_op *op)
 {
-    struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
-    struct binder *b = op->binder;
-    if (l->result != NODE_LOCK_TAKEN)
-        log_warn("can't remove the lock of a node", kv_str("node", op->node),
-                 kv_str("pod", op->name), kv_cstr("error", l->err.text));
-    list_remove(&op->link);
-    list_push_back(&b->ended, &op->link);
-    loop_defer(b->loop, &b->reap);
+    list_push_back(&op->binder->ended, &op->link);
+    loop_defer(op->binder->loop, &op->binder->reap);
 }
 
 /*
@@ -520,16 +516,11 @@ static void bind_end(struct bind_op *op, struct str error)
     bind_op_answer(op, error);
     assert(op->waiters == NULL);
     bind_unlink(op);
-    if (bind_op_must_unlock(op, b->cache, error.n > 0)) {
-        list_push_back(&b->unlocking, &op->link);
-        op->lock.done = bind_unlocked;
-        node_lock_release(&op->lock);
-        bind_give_turn(b, op->node);
-        return;
-    }
-    list_push_back(&b->ended, &op->link);
+    if (bind_op_must_unlock(op, b->cache, error.n > 0))
+        unlock_begin(&b->unlocker, op);
+    else
+        bind_retire(op);
     bind_give_turn(b, op->node);
-    loop_defer(b->loop, &b->reap);
 }
 
 static void bind_reap(struct deferred *d)
@@ -558,7 +549,8 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
     b->counts = s->counts == NULL ? &b->own : s->counts;
     b->work = s->work == NULL ? &b->own_work : s->work;
     list_init(&b->ops);
-    list_init(&b->unlocking);
+    b->unlocker = (struct unlocker){.loop = s->loop, .ended = bind_retire};
+    list_init(&b->unlocker.ops);
     list_init(&b->ended);
     b->reap.run = bind_reap;
     *ret = b;
@@ -572,10 +564,7 @@ struct binder *bind_free(struct binder *b)
     LIST_FOR_EACH (struct bind_op, op, &b->ops, link)
         bind_abandon(op);
     assert(b->n_ops == 0);
-    LIST_FOR_EACH (struct bind_op, op, &b->unlocking, link) {
-        list_remove(&op->link);
-        bind_op_free(op);
-    }
+    unlock_done(&b->unlocker);
     deferred_cancel(&b->reap);
     bind_reap(&b->reap);
     mem_free(b);

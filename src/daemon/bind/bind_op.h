@@ -17,6 +17,7 @@
 #include "kube/events.h"
 
 struct bind_load;
+struct unlocker;
 
 struct bind_waiter {
     struct http_request *request;
@@ -25,7 +26,7 @@ struct bind_waiter {
 
 struct bind_op {
     struct binder *binder;
-    struct list_link link; /* in the binder's `ops` or `ended` */
+    struct list_link link; /* in the binder's `ops` or `ended`, or the unlocker's */
     struct str uid;        /* the strings are stored behind the struct */
     struct str namespace;
     struct str name;
@@ -52,6 +53,10 @@ struct bind_op {
     bool reread;  /* the look-up was repeated after a 401 */
     bool met;     /* the watch or a read has shown the pod */
     bool locking; /* the next Binding waits for the lock */
+    /* For unlock.c. */
+    struct unlocker *unlocker;
+    uint64_t unlock_until_ms;
+    uint64_t unlock_pause_ms;
 };
 
 /* The caller sets binder, start_ms, the callbacks and the timeout. NULL: allocation failed. */

@@ -26,6 +26,7 @@ void node_lock_init(struct node_lock *l)
     arena_init(&l->arena, LIMIT_REPLY_BYTES);
     buf_init(&l->body, 64 * KIB);
     buf_init(&l->version, 4 * KIB);
+    buf_init(&l->late, 4 * KIB);
 }
 
 void node_lock_cancel(struct node_lock *l)
@@ -40,6 +41,7 @@ void node_lock_done(struct node_lock *l)
     arena_done(&l->arena);
     buf_done(&l->body);
     buf_done(&l->version);
+    buf_done(&l->late);
 }
 
 static void node_lock_end(struct node_lock *l, enum node_lock_result result)
@@ -87,7 +89,7 @@ static void node_lock_write_patch(struct node_lock *l)
     jwrite_key(&w, STR("annotations"));
     jwrite_object_begin(&w);
     jwrite_key(&w, dialect_facts(l->dialect)->lock);
-    if (l->releases)
+    if (l->releases && !l->fences)
         jwrite_null(&w);
     else
         jwrite_str(&w, (struct str){l->text, l->text_n});
@@ -102,17 +104,31 @@ static bool node_lock_may_send(struct http_call *http)
     return l->may == NULL || l->may(l);
 }
 
+static void node_lock_forget_late(struct node_lock *l)
+{
+    buf_clear(&l->late, SIZE_MAX);
+}
+
 /* After a refusal for certain, no further GET is of use. */
 static void node_lock_patched(struct http_call *http)
 {
     struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
     struct kube_status s;
     l->err = (struct err)ERR_INIT;
+    bool fenced = l->fences;
+    l->fences = false;
     if (kube_call_result(&l->call, &l->err) == OK) {
-        node_lock_end(l, NODE_LOCK_TAKEN);
+        node_lock_forget_late(l);
+        if (fenced)
+            node_lock_get(l);
+        else
+            node_lock_end(l, NODE_LOCK_TAKEN);
         return;
     }
-    if (proof_refused(http, &l->arena, &s) && s.code == 403)
+    bool denied = proof_refused(http, &l->arena, &s) && s.code == 403;
+    if (denied || http->outcome == HTTP_NOT_SENT)
+        node_lock_forget_late(l);
+    if (denied)
         node_lock_end_denied(l);
     else
         node_lock_get(l);
@@ -124,7 +140,11 @@ static void node_lock_patch(struct node_lock *l)
     struct buf path = BUF_ON(bytes);
     node_lock_write_patch(l);
     node_lock_put_path(l, &path);
-    if (buf_failed(&l->body) || buf_failed(&path)) {
+    if (!l->releases || l->fences) {
+        node_lock_forget_late(l);
+        buf_put(&l->late, buf_str(&l->version));
+    }
+    if (buf_failed(&l->body) || buf_failed(&l->late) || buf_failed(&path)) {
         (void)err_set(&l->err, ERR_NOMEM, "out of memory");
         node_lock_end(l, NODE_LOCK_FAILED);
         return;
@@ -262,7 +282,8 @@ static void node_lock_decide(struct node_lock *l, struct str value)
     struct node_lock_owner owner;
     enum node_lock_state state = node_lock_judge(l, value, l->now_ns, &owner);
     if (l->releases) {
-        if (state == NODE_LOCK_IS_OURS)
+        l->fences = state != NODE_LOCK_IS_OURS && l->late.n > 0;
+        if (state == NODE_LOCK_IS_OURS || l->fences)
             node_lock_patch(l);
         else
             node_lock_end(l, NODE_LOCK_TAKEN);
@@ -309,6 +330,8 @@ static void node_lock_got(struct http_call *http)
         return;
     }
     if (node_lock_read(l, &value)) {
+        if (!str_eq(buf_str(&l->late), buf_str(&l->version)))
+            node_lock_forget_late(l);
         node_lock_decide(l, value);
         return;
     }
@@ -360,6 +383,7 @@ void node_lock_take(struct node_lock *l, uint64_t now_ns)
         node_lock_write_text(l, now_ns);
     l->now_ns = now_ns;
     l->releases = false;
+    l->fences = false;
     l->tries = 0;
     node_lock_get(l);
 }
@@ -367,6 +391,7 @@ void node_lock_take(struct node_lock *l, uint64_t now_ns)
 void node_lock_release(struct node_lock *l)
 {
     l->releases = true;
+    l->fences = false;
     l->tries = 0;
     node_lock_get(l);
 }

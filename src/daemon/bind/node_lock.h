@@ -12,6 +12,10 @@
  * Each PATCH names the resourceVersion of the GET, so it never replaces a lock that the GET did not
  * show. The value has nanoseconds, so a GET after a PATCH of unknown outcome tells whether it was
  * carried out.
+ *
+ * Such a PATCH may also arrive later, as long as the node does not change. So a release that does
+ * not find the lock, on a node that has not changed since, first sets it and then removes it: from
+ * then on the late PATCH names an old resourceVersion, and the API server refuses it.
  */
 #pragma once
 
@@ -41,16 +45,18 @@ struct node_lock {
     struct err err; /* why it is not taken */
     char text[NODE_LOCK_BYTES];
     size_t text_n; /* the value that we write; 0: none yet */
-    bool tried;    /* a PATCH may have been sent: the lock may be ours */
+    bool tried;    /* a PATCH may have been sent: the lock may be ours, or become ours */
 
     /* Private. */
     struct kube_call call;
     struct arena arena;
     struct buf body;
     struct buf version; /* resourceVersion of the last GET */
+    struct buf late;    /* that of a PATCH to set the lock that may still arrive; empty: none */
     uint64_t now_ns;
     unsigned tries;
     bool releases;
+    bool fences; /* it releases, and sets the lock before */
 };
 
 void node_lock_init(struct node_lock *l);

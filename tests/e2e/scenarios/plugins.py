@@ -243,6 +243,12 @@ def play_family(bench: Bench, kind: str, dialect: str, resources: Sequence[str],
     def limits(count: int, mem: int, cores: int) -> dict[str, int]:
         return dict(zip(resources, (count, mem, cores), strict=True))
 
+    if dialect == "volcano-vgpu":  # a copy of a pod's annotations, which no scheduler places: it is not served
+        text = segment((0, 1, 1))
+        notes = {"vgpu-node": "n1", "vgpu-time": str(int(time.time()) - 100), "vgpu-ids-new": text,
+                 "devices-to-allocate": text, "bind-phase": "allocating"}  # fmt: skip
+        notes = {f"volcano.sh/{name}": value for name, value in notes.items()}
+        node.pod("copy", limits(1, 1, 1), notes=notes, schedulerName=NOBODY)
     asked = {f"p{i}": (1, 100 + 10 * i, 10 + i) for i in range(4)} | {"pair": (2, 50, 5), "second": (1, 60, 6)}
     for name, its in asked.items():
         node.pod(name, *([{}] if name == "second" else []), limits(*its))
@@ -254,8 +260,26 @@ def play_family(bench: Bench, kind: str, dialect: str, resources: Sequence[str],
         has(found, node.plugin.kind.cards(found), *((int(one[0][4:12], 16), mem, cores) for one in said))
         phase = key.partition("/")[0] + "/bind-phase"
         wait_for(lambda n=name: node.notes(n)[phase] == "success", f"{name} acknowledged", 30)
+    if dialect == "hami":
+        several(node, key, [limits(1, 70, 7), {}, limits(2, 40, 4), limits(1, 30, 3)])
     for lock in (LOCK, "hamivgpu"):
         wait_for(lambda one=lock: node.annotation(one) is None, "the lock released", 30)
+
+
+def several(node: Node, key: str, asked: Sequence[dict[str, int]]) -> None:
+    """A pod with cards in several containers: each has the cards and limits of its part of the list."""
+    node.pod("several", *asked)
+    for i, its in enumerate(asked):
+        if not its:
+            continue
+        found = node.running("several", f"c{i}")
+        part = node.notes("several")[key].split(";")[i]
+        said = [one.split(",") for one in part.split(":") if one]
+        count, mem, cores = its.values()
+        check(len(said) == count and all(one[2:] == [str(mem), str(cores)] for one in said), said)
+        has(found, node.plugin.kind.cards(found), *((int(one[0][4:12], 16), mem, cores) for one in said))
+    phase = key.partition("/")[0] + "/bind-phase"
+    wait_for(lambda: node.notes("several")[phase] == "success", "several acknowledged", 30)
 
 
 # ---- the same without cardpack: the annotations are written by hand, as their schedulers write them ----------

@@ -1,0 +1,88 @@
+/* Evaluates pods whose containers may have different cards. */
+#include "fit_apart.h"
+
+#include "core/draft.h"
+#include "core/each.h"
+#include "core/uses.h"
+
+/* The node without its pods. */
+static void fit_apart_empty(struct draft *ret, const struct node *n, const struct request *r)
+{
+    draft_init(ret, n);
+    request_work(r, n->n_pods);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (!n->vacated || !p->deleting)
+            draft_remove(ret, p);
+    }
+}
+
+enum verdict fit_place_apart(struct pick *pick, const struct swap *swap, enum verdict together,
+                             struct placement *ret)
+{
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    const struct swap any = {.cards = SWAP_ANY};
+    struct share none = {.mem = 0};
+    enum verdict apart = fit_evaluate_cards(n, r, &none, &any, &pick->fits);
+    if (apart == VERDICT_FITS && pick_apart(pick, ret))
+        return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
+    if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
+        return apart;
+    if (together != VERDICT_TOO_LARGE)
+        return together;
+    /* Too large for one card. Check on an empty node whether several cards could hold the pod. */
+    struct draft d _uninitialized_;
+    struct placement there _uninitialized_;
+    fit_apart_empty(&d, n, r);
+    struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
+    return fit_evaluate_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
+                   pick_apart(&empty, &there)
+               ? VERDICT_NO_CARD_FREE
+               : together;
+}
+
+/* The cards that each container could have if it were alone. */
+static enum verdict fit_apart_evaluate_each(const struct node *n, const struct request *r,
+                                            const struct swap *swap, struct card_set *ret_fits)
+{
+    struct request one _uninitialized_;
+    enum verdict v = VERDICT_FITS;
+    for (uint32_t i = 0; i < r->n_demands && v == VERDICT_FITS; i++) {
+        request_part(&one, r, i);
+        struct share share = request_share(&one);
+        v = fit_evaluate_cards(n, &one, &share, swap, &ret_fits[i]);
+    }
+    return v;
+}
+
+/* Each container has room, but not all of them. On an empty node that shows whether it can ever
+ * change. */
+static enum verdict fit_apart_why_not_each(const struct pick *pick)
+{
+    struct draft d _uninitialized_;
+    struct placement there _uninitialized_;
+    struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
+    const struct request *r = pick->request;
+    const struct swap any = {.cards = SWAP_ANY};
+    const struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
+    fit_apart_empty(&d, pick->node, r);
+    return fit_apart_evaluate_each(&d.node, r, &any, fits) == VERDICT_FITS &&
+                   each_place(&empty, fits, &there)
+               ? VERDICT_NO_CARD_FREE
+               : VERDICT_TOO_FEW;
+}
+
+enum verdict fit_place_each(const struct pick *pick, const struct swap *swap, struct placement *ret)
+{
+    struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    enum verdict v = fit_apart_evaluate_each(n, r, swap, fits);
+    if (v != VERDICT_FITS)
+        return v;
+    if (!each_place(pick, fits, ret))
+        return fit_apart_why_not_each(pick);
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
+    return uses_allow(n, r, shares, count) ? fit_check_placement(n, r, ret) : VERDICT_QUOTA;
+}

@@ -36,7 +36,7 @@ struct card {
 };
 
 /* A cluster has ten thousands of them. */
-static_assert(sizeof(struct card) == 40, "bits, so that a card is no larger");
+static_assert(sizeof(struct card) == 48, "bits, so that a card is no larger");
 
 /* Facts about a card that only a table of cards contains. */
 struct card_info {

@@ -1,0 +1,283 @@
+"""
+From each dialect's own scheduler to cardpack in its place, while pods run, and back: docs/migration-schedulers.md.
+
+The other scheduler is played by the rules of its source (other_schedulers.py), and is the real program where
+OTHER_SCHEDULERS has it; the agents are played, too (other_agents.py). What is compared is each card's memory and compute: in the other scheduler's count, in
+cardpack's, and in the agent's own. After each step they are the same, and no card has more than it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench import MANIFESTS, PATIENCE, ROOT, Bench, check, message, scenario
+from component import wait_for
+from daemon import Daemon
+from other_agents import ENDED, SIZE, WHOLE
+from other_schedulers import PEERS, Account, ElasticScheduler, Peer
+from peer_programs import program_of
+from scenarios.dialects import Cluster
+from truth import place_of
+
+Json = Any
+Limits = dict[str, str]
+RIGHTS = str(MANIFESTS / "components" / "node-lock" / "rbac.yaml")
+FAMILY = ("hami", "volcano-vgpu")
+
+
+@dataclass
+class Guide:
+    """What the document tells a user of one scheduler to do."""
+
+    settings: str  # of cardpack
+    resources: dict[str, bool]  # managedResources, and whether they are ignoredByScheduler
+    profiles: list[str]  # the schedulerNames that kube-scheduler takes
+    commands: list[str]  # the blocks of commands
+
+    def configuration(self) -> dict[str, Any]:
+        """What it says about kube-scheduler's configuration."""
+        entries = "".join(
+            f"\n  - name: {name}\n    ignoredByScheduler: {str(ignored).lower()}"
+            for name, ignored in self.resources.items()
+            if name != "nvidia.com/gpu"  # the shipped configuration has it
+        )
+        profiles = "".join(f"- schedulerName: {name}\n" for name in self.profiles)
+        return {"overrides": {"managedResources": entries}, "extra": f"profiles:\n{profiles}" if profiles else ""}
+
+    def command(self, word: str) -> str:
+        """The only block of commands with that word."""
+        (found,) = [text for text in self.commands if word in text]
+        return found
+
+
+def guide_of(dialect: str) -> Guide:
+    """Reads its section of the document: the one that sets this dialect."""
+    text = (ROOT / "docs" / "migration-schedulers.md").read_text()
+    (section,) = [one for one in text.split("\n## ") if f"\ndialects: {dialect}\n" in one]
+    entries = re.findall(r"- name: (\S+)\n *ignoredByScheduler: (true|false)\n", section)
+    profiles = re.findall(r"^ *- schedulerName: (\S+)$", section, re.MULTILINE)
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", section, re.MULTILINE | re.DOTALL)
+    (settings,) = re.findall(r"^```yaml\n(dialects:.*?)^```", section, re.MULTILINE | re.DOTALL)
+    return Guide(settings, {name: value == "true" for name, value in entries}, profiles, blocks)
+
+
+class Rehearsal:
+    """One cluster with the agents of one dialect, its scheduler, and cardpack."""
+
+    def __init__(self, bench: Bench, dialect: str) -> None:
+        self.bench = bench
+        self.dialect = dialect
+        self.guide = guide_of(dialect)
+        self.world = Cluster(bench, 2, f"rehearsal {dialect}", [dialect])
+        self.peer: Peer = PEERS[dialect](bench.cluster, self.world.agents)
+        self.program = program_of(bench, self.peer)
+        self.agent = self.world.agents[f"{dialect}-0"]
+
+    # ---- pods ---------------------------------------------------------------------------
+
+    def share(self, mem: int, cores: int = 0, count: int = 1) -> Limits:
+        """The limits of a container with a share of a card, or of some."""
+        asked = {self.agent.mem: mem, self.agent.cores: cores}
+        if self.dialect in FAMILY:
+            asked[self.agent.count] = count
+        return {name: str(amount) for name, amount in asked.items() if name and amount}
+
+    def whole(self, cards: int) -> Limits:
+        """The limits of a container with whole cards."""
+        if self.dialect in FAMILY:
+            return {self.agent.count: str(cards), self.agent.cores: str(WHOLE)}
+        beside = {self.agent.mem: str(SIZE)} if self.dialect == "tencent" else {}
+        return {self.agent.cores: str(cards * WHOLE), **beside}
+
+    def kinds(self) -> list[tuple[Sequence[Limits], Sequence[Limits]]]:
+        """Pods of each kind that the other scheduler places: containers, init containers."""
+        share, found = self.share, [[self.share(6, 30)], [self.share(5, 20)]]
+        if self.dialect == "volcano":
+            return [(one, ()) for one in found] + [([share(2)], [share(4)])]
+        found += [[self.whole(1)]]
+        if self.dialect in FAMILY:
+            found += [[share(4, 10, count=2)], [{}, share(3, 10)], [{self.agent.count: "1", self.agent.percent: "25"}]]
+        else:
+            found += [[share(3, 10), share(2, 15)], [self.whole(2)]]
+        if self.dialect == "elastic":
+            found += [[share(4)], [share(0, 30)], [share(3, 10), {}]]
+        pods: list[tuple[Sequence[Limits], Sequence[Limits]]] = [(one, ()) for one in found]
+        if self.dialect == "hami":
+            pods += [([share(2, 5), share(3, 10)], ()), ([share(2, 5)], [share(4, 10)]), ([share(1, 5)], [{}])]
+        return pods
+
+    def make(self, *limits: Limits, **more: Any) -> Json:
+        """A pod for kube-scheduler, or another."""
+        return self.bench.get(self.world.make(self.dialect, limits, **more))
+
+    def of_peer(self, *limits: Limits, inits: Sequence[Limits] = ()) -> Json:
+        """A pod that the other scheduler has bound."""
+        pod = self.make(*limits, inits=inits, scheduler=self.peer.name)
+        check(self.place(pod), f"no room for {limits}")
+        return self.bench.get(pod["metadata"]["name"])
+
+    def place(self, pod: Json) -> bool:
+        """The other scheduler places the pod; False: it has no room."""
+        if not self.program:
+            return bool(self.peer.place(pod))
+        name = pod["metadata"]["name"]
+        wait_for(lambda: place_of(self.bench.get(name)) or message(self.bench.get(name)), f"{name} placed", 60)
+        return bool(place_of(self.bench.get(name)))
+
+    def serve(self) -> None:
+        """The kubelets start what waits; each container has the cards of its annotations."""
+        self.world.start_some()
+        self.world.judge()
+        check(not self.world.mismatches, "an agent refused a pod")
+
+    def settle(self) -> None:
+        """All pods are placed by kube-scheduler with cardpack, and run."""
+
+        def none_waits() -> bool:
+            self.bench.kick()
+            self.serve()
+            return not self.world.waiting()
+
+        wait_for(none_waits, f"a node for each pod: {self.world.waiting()}", PATIENCE, poll=0.2)
+        self.serve()
+
+    def miscounted(self) -> list[Json]:
+        """The pods for which the other scheduler counts less than they have."""
+        peer = self.peer
+        here = [pod for pod in peer.pods() if place_of(pod) and pod["status"].get("phase") not in ENDED]
+        return [p for p in here if [*peer.charges(p, place_of(p))] != [*peer.amounts(p, place_of(p))]]
+
+    # ---- what is compared ---------------------------------------------------------------
+
+    def same(self, daemon: Daemon) -> None:
+        """Waits until cardpack counts for each card what the containers have by the other scheduler's rules."""
+
+        def differences() -> list[str]:
+            mine, its = seen(daemon), self.peer.complete()
+            return [
+                f"{node} card {card}: cardpack {mine[node].get(card)}, the other one {its[node].get(card)}"
+                for node in its
+                for card in {*its[node], *mine[node]}
+                if mine[node].get(card) != its[node].get(card)
+            ]
+
+        try:
+            wait_for(lambda: not differences(), "the same count", 20, poll=0.1)
+        except TimeoutError:
+            raise AssertionError("\n".join(differences())) from None
+
+
+def seen(daemon: Daemon) -> Account:
+    """cardpack's count of each card."""
+    status, answer = daemon.call("GET", "/gpushare-scheduler/cards")
+    check(status == 200, answer)
+    return {
+        node["name"]: {dev["id"]: (dev["usedGPU"], dev.get("compute", 0)) for dev in node["devs"]}
+        for node in answer["nodes"]
+    }
+
+
+def rehearse(bench: Bench, dialect: str) -> None:
+    """In its place while pods run, and back."""
+    if dialect in FAMILY:
+        bench.cluster.kubectl("apply", "-f", RIGHTS)
+    bench.cluster.end_scheduler()
+    try:
+        there_and_back(Rehearsal(bench, dialect))
+    finally:
+        if dialect in FAMILY:
+            bench.cluster.kubectl("delete", "-f", RIGHTS)
+        bench.start_scheduler()
+
+
+def there_and_back(play: Rehearsal) -> None:
+    bench, share = play.bench, play.share
+    if play.program:
+        play.program.start()
+    for limits, inits in play.kinds():
+        play.of_peer(*limits, inits=inits)
+        play.serve()
+    ended = play.of_peer(share(8, 40))
+    play.serve()
+    play.world.phase(ended, "Succeeded")
+    play.of_peer(share(3, 10))  # bound, and not served when the schedulers change
+    if play.program:
+        play.program.stop()
+    half = play.make(share(7, 30), scheduler=play.peer.name if play.peer.name in play.guide.profiles else "default-scheduler")
+    play.peer.place(half, bind=False)
+
+    bench.start_scheduler(**play.guide.configuration())
+    settings = bench.workdir / f"{bench.scenario}.yaml"
+    settings.write_text(play.guide.settings)
+    daemon = bench.cardpack("--config", str(settings))
+    for asked in ([share(4, 20)], [share(2, 10)], [] if play.dialect == "volcano" else [play.whole(1)]):
+        if asked:
+            play.make(*asked)
+    play.settle()
+    play.same(daemon)
+
+    before = seen(daemon)
+    daemon.stop()
+    bench.cluster.end_scheduler()
+    check(play.peer.complete() == before, f"it counts {play.peer.complete()}, cardpack {before}")
+    for pod in play.miscounted():
+        bench.cluster.must("DELETE", play.peer.path(pod))
+    if isinstance(play.peer, ElasticScheduler):
+        check(play.peer.at_start() != play.peer.account(), "the label is not needed")
+        shell(bench, play.guide.command("assumed=true"))
+        check(play.peer.at_start() == play.peer.account(), "pods without the label")
+    if play.program:
+        play.program.start()
+    more = 0
+    while play.place(pod := play.make(share(3, 10), scheduler=play.peer.name)):
+        more += 1
+        play.serve()
+    if play.program:
+        play.program.stop()
+    bench.cluster.must("DELETE", play.peer.path(pod))
+    check(more > 3, f"only {more} more")
+    bench.start_scheduler(**play.guide.configuration())
+    daemon.start()
+    play.same(daemon)
+
+
+def shell(bench: Bench, text: str) -> None:
+    """Runs commands of the document."""
+    path = f"{bench.cluster.programs}:{os.environ.get('PATH', os.defpath)}"
+    env = {"PATH": path, "KUBECONFIG": str(bench.cluster.admin_kubeconfig), "HOME": str(bench.workdir)}
+    subprocess.run(["bash", "-euo", "pipefail", "-c", text], env=env, check=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
+@scenario("real")
+def rehearse_gpu_admission(bench: Bench) -> None:
+    """From gpu-admission, with gpu-manager on the nodes, and back."""
+    rehearse(bench, "tencent")
+
+
+@scenario("real")
+def rehearse_elastic_gpu_scheduler(bench: Bench) -> None:
+    """From elastic-gpu-scheduler, with elastic-gpu-agent on the nodes, and back."""
+    rehearse(bench, "elastic")
+
+
+@scenario("real")
+def rehearse_volcano_share(bench: Bench) -> None:
+    """From Volcano's deviceshare with GPUSharingEnable, and back."""
+    rehearse(bench, "volcano")
+
+
+@scenario("real")
+def rehearse_volcano_vgpu(bench: Bench) -> None:
+    """From Volcano's deviceshare with VGPUEnable, and back."""
+    rehearse(bench, "volcano-vgpu")
+
+
+@scenario("real")
+def rehearse_hami(bench: Bench) -> None:
+    """From HAMi's scheduler, and back."""
+    rehearse(bench, "hami")

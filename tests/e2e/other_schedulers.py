@@ -135,11 +135,15 @@ class Peer:
         self.cluster.must("POST", f"{self.path(pod)}/binding", {"metadata": metadata, "target": target})
 
 
-def _account(peer: Peer, charges: Callable[[Json, str], Iterator[tuple[int, int, int]]]) -> Account:
+def _account(
+    peer: Peer,
+    charges: Callable[[Json, str], Iterator[tuple[int, int, int]]],
+    sees: Callable[[Json], bool] = lambda pod: True,
+) -> Account:
     used: Account = {name: {card: (0, 0) for card in range(agent.cards)} for name, agent in peer.agents.items()}
     for pod in peer.pods():
         node = peer.home(pod)
-        if node in used and pod["status"].get("phase") not in ENDED:
+        if node in used and pod["status"].get("phase") not in ENDED and sees(pod):
             for card, mem, cores in charges(pod, node):
                 used[node][card] = peer.add(used[node][card], mem, cores)
     return used
@@ -189,12 +193,7 @@ class ElasticScheduler(Peer):
         ES:pkg/scheduler/scheduler.go, NewGPUUnitScheduler: it begins with the pods that have its label. The
         others are added one each second, by pkg/controller/controller.go.
         """
-        every = self.pods
-        self.pods = lambda: [p for p in every() if p["metadata"].get("labels", {}).get(self.label) == "true"]  # type: ignore[method-assign]
-        try:
-            return self.account()
-        finally:
-            self.pods = every  # type: ignore[method-assign]
+        return _account(self, self.charges, lambda pod: pod["metadata"].get("labels", {}).get(self.label) == "true")
 
     def charges(self, pod: Json, node: str) -> Iterator[tuple[int, int, int]]:
         """ES:pkg/scheduler/allocate.go: -1 of each for a container without cards, which has an annotation, too."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench import Bench
 from component import Component, wait_for
-from other_agents import SIZE, WHOLE, Family
+from other_agents import Family
 from other_schedulers import Account, Peer
 
 _MIB = 1 << 20
@@ -125,7 +125,8 @@ class ElasticScheduler(Program):
 
     def count(self) -> Account | None:
         """It knows the nodes that it has been asked about, or that have pods of its label."""
-        found: Account = {name: {card: (0, 0) for card in range(agent.cards)} for name, agent in self.peer.agents.items()}
+        agents = self.peer.agents.items()
+        found: Account = {name: {card: (0, 0) for card in range(agent.cards)} for name, agent in agents}
         for text in json.loads(self.get(self.port, "scheduler/status")).values():  # of each resource, both the same
             for node, cards in json.loads(text).items():
                 for i, card in enumerate(cards):
@@ -137,8 +138,8 @@ class ElasticScheduler(Program):
 class HamiScheduler(Program):
     """HAMi's, without its webhook."""
 
-    argv = ("--http_bind=127.0.0.1:{port}", "--metrics-bind-address=127.0.0.1:{other}", "--scheduler-name=hami-scheduler",
-            "--device-config-file={folder}/hami.yaml", "-v=4")  # fmt: skip
+    argv = ("--http_bind=127.0.0.1:{port}", "--metrics-bind-address=127.0.0.1:{other}",
+            "--scheduler-name=hami-scheduler", "--device-config-file={folder}/hami.yaml", "-v=4")  # fmt: skip
     env = {"KUBECONFIG": "{config}", "POD_NAMESPACE": "kube-system", "POD_NAME": "hami-scheduler"}
     probe, prefix = "healthz", ""
     extender = (

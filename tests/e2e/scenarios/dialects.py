@@ -109,6 +109,10 @@ class Cluster:
         """The kubelet's status."""
         self._patch(f"{self._path(pod)}/status", {"status": {"phase": phase}})
 
+    def end(self, pod: Json) -> None:
+        """The pod's containers end by themselves."""
+        self.phase(pod, "Succeeded")
+
     def bound_before(self, kind: str) -> None:
         """A pod that the dialect's own scheduler has bound, with half of a card of node 0."""
         agent = self.agents[f"{kind}-0"]

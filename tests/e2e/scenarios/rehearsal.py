@@ -2,8 +2,9 @@
 From each dialect's own scheduler to cardpack in its place, while pods run, and back: docs/migration-schedulers.md.
 
 The other scheduler is played by the rules of its source (other_schedulers.py), and is the real program where
-OTHER_SCHEDULERS has it; the agents are played, too (other_agents.py). What is compared is each card's memory and compute: in the other scheduler's count, in
-cardpack's, and in the agent's own. After each step they are the same, and no card has more than it is.
+OTHER_SCHEDULERS has it. The agents are played, too (other_agents.py); the scenarios real-* have the real ones of
+AGENT_PLUGINS. What is compared is each card's memory and compute: in the other scheduler's count, in cardpack's, and
+in the agent's own. After each step they are the same, and no card has more than it is.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from typing import Any
 from bench import MANIFESTS, PATIENCE, ROOT, Bench, check, message, scenario
 from component import wait_for
 from daemon import Daemon
-from other_agents import ENDED, SIZE, WHOLE
+from other_agents import AGENTS, ENDED, SIZE, WHOLE, Family, limit_of, notes_of
 from other_schedulers import PEERS, Account, ElasticScheduler, Peer
 from peer_programs import program_of
-from scenarios.dialects import Cluster
+from plugins import KINDS, card_uuid
+from scenarios.dialects import CARDS, Cluster
+from scenarios.plugins import Node
 from truth import place_of
 
 Json = Any
@@ -66,17 +69,88 @@ def guide_of(dialect: str) -> Guide:
     return Guide(settings, {name: value == "true" for name, value in entries}, profiles, blocks)
 
 
-class Rehearsal:
-    """One cluster with the agents of one dialect, its scheduler, and cardpack."""
+class OnNode:
+    """A node with the dialect's real device plugin, where a kubelet starts what is bound: as Cluster."""
+
+    mismatches = 0
 
     def __init__(self, bench: Bench, dialect: str) -> None:
+        kind = "vgpu" if dialect == "volcano-vgpu" else dialect
+        self.bench = bench
+        self.made = 0
+        self.node = Node(bench, kind, CARDS, SIZE * KINDS[kind].block)
+        agent = AGENTS[dialect]("n1", CARDS, self.list, lambda pod, notes: None)
+        agent.annotate_node = self._annotate_node
+        if isinstance(agent, Family):
+            agent.uuid = card_uuid  # type: ignore[method-assign]
+        self.agents = {"n1": agent}
+
+    def _annotate_node(self, notes: dict[str, str | None]) -> None:
+        for key, value in notes.items():
+            self.node.annotate(key, value)
+
+    def list(self) -> list[Json]:
+        """All pods that are not being deleted."""
+        every = self.bench.cluster.list_all(f"/api/v1/namespaces/{self.bench.namespace}/pods")
+        return [pod for pod in every if "deletionTimestamp" not in pod["metadata"]]
+
+    def make(
+        self, kind: str, limits: Sequence[Limits], *, scheduler: str = "default-scheduler", inits: object = ()
+    ) -> str:
+        """A pod with these containers."""
+        name = f"{kind}-{self.made:03}"
+        self.made += 1
+        amounts = [{key: int(value) for key, value in its.items()} for its in limits]
+        self.node.pod(name, *amounts, notes={}, schedulerName=scheduler)
+        return name
+
+    def start_some(self) -> None:
+        """Waits until each bound pod runs: each of its containers has the cards of the annotations."""
+        agent = self.agents["n1"]
+        for pod in self.list():
+            name = pod["metadata"]["name"]
+            for c in pod["spec"]["containers"] if place_of(pod) else []:
+                if any(limit_of(c, key) for key in (agent.mem, agent.cores, agent.count) if key):
+                    got = self.node.cards(name, c["name"])
+                    wait_for(lambda n=name: self._served(n), f"{name} acknowledged", 60)
+                    said = agent.said(self.bench.get(name))[c["name"]]
+                    check(sorted(got) == sorted(said), f"{name} {c['name']} has {got}, not {said}")
+
+    def _served(self, name: str) -> bool:
+        """gpu-manager writes the cards that it has chosen, a moment after the container's start."""
+        return notes_of(self.bench.get(name)).get("tencent.com/gpu-assigned", "true") == "true"
+
+    def judge(self) -> None:
+        """By the agent's own count no card has more than it is."""
+        for card, (mem, cores) in self.agents["n1"].taken().items():
+            check(mem <= SIZE and cores <= WHOLE, f"card {card}: {mem} units, {cores} %")
+
+    def waiting(self) -> list[str]:
+        """The pods without a node."""
+        return [pod["metadata"]["name"] for pod in self.list() if not place_of(pod)]
+
+    def end(self, pod: Json) -> None:
+        """Deletes it, and waits until the kubelet has ended its containers."""
+        name = pod["metadata"]["name"]
+        self.bench.cluster.delete_pod(name, self.bench.namespace, grace=1)
+        wait_for(lambda: self.bench.cluster.pod(name, self.bench.namespace) is None, f"{name} to be gone", 60)
+
+
+class Rehearsal:
+    """
+    One cluster with the agents of one dialect, its scheduler, and cardpack. node: one node with the real device
+    plugin, and not two with doubles.
+    """
+
+    def __init__(self, bench: Bench, dialect: str, node: OnNode | None = None) -> None:
         self.bench = bench
         self.dialect = dialect
         self.guide = guide_of(dialect)
-        self.world = Cluster(bench, 2, f"rehearsal {dialect}", [dialect])
+        self.small = node is not None
+        self.world = node or Cluster(bench, 2, f"rehearsal {dialect}", [dialect])
         self.peer: Peer = PEERS[dialect](bench.cluster, self.world.agents)
         self.program = program_of(bench, self.peer)
-        self.agent = self.world.agents[f"{dialect}-0"]
+        self.agent = self.peer.agent
 
     # ---- pods ---------------------------------------------------------------------------
 
@@ -97,6 +171,8 @@ class Rehearsal:
     def kinds(self) -> list[tuple[Sequence[Limits], Sequence[Limits]]]:
         """Pods of each kind that the other scheduler places: containers, init containers."""
         share, found = self.share, [[self.share(6, 30)], [self.share(5, 20)]]
+        if self.small:
+            return [(one, ()) for one in self.few()]
         if self.dialect == "volcano":
             return [(one, ()) for one in found] + [([share(2)], [share(4)])]
         found += [[self.whole(1)]]
@@ -110,6 +186,16 @@ class Rehearsal:
         if self.dialect == "hami":
             pods += [([share(2, 5), share(3, 10)], ()), ([share(2, 5)], [share(4, 10)]), ([share(1, 5)], [{}])]
         return pods
+
+    def few(self) -> list[list[Limits]]:
+        """Some of them, for four cards and real containers."""
+        share, shared = self.share, [self.share(6, 30)]
+        if self.dialect == "volcano":
+            return [shared, [share(5)]]
+        if self.dialect in FAMILY:
+            twice = [share(4, 10, count=2)]
+            return [shared, [self.whole(1)], twice, [{}, share(3, 10)]]
+        return [shared, [self.whole(1)], [share(3, 10), share(2, 15)]]
 
     def make(self, *limits: Limits, **more: Any) -> Json:
         """A pod for kube-scheduler, or another."""
@@ -182,13 +268,13 @@ def seen(daemon: Daemon) -> Account:
     }
 
 
-def rehearse(bench: Bench, dialect: str) -> None:
+def rehearse(bench: Bench, dialect: str, node: OnNode | None = None) -> None:
     """In its place while pods run, and back."""
     if dialect in FAMILY:
         bench.cluster.kubectl("apply", "-f", RIGHTS)
     bench.cluster.end_scheduler()
     try:
-        there_and_back(Rehearsal(bench, dialect))
+        there_and_back(Rehearsal(bench, dialect, node))
     finally:
         if dialect in FAMILY:
             bench.cluster.kubectl("delete", "-f", RIGHTS)
@@ -204,18 +290,19 @@ def there_and_back(play: Rehearsal) -> None:
         play.serve()
     ended = play.of_peer(share(8, 40))
     play.serve()
-    play.world.phase(ended, "Succeeded")
+    play.world.end(ended)
     play.of_peer(share(3, 10))  # bound, and not served when the schedulers change
     if play.program:
         play.program.stop()
-    half = play.make(share(7, 30), scheduler=play.peer.name if play.peer.name in play.guide.profiles else "default-scheduler")
+    name = play.peer.name if play.peer.name in play.guide.profiles else "default-scheduler"
+    half = play.make(share(7, 30), scheduler=name)
     play.peer.place(half, bind=False)
 
     bench.start_scheduler(**play.guide.configuration())
     settings = bench.workdir / f"{bench.scenario}.yaml"
     settings.write_text(play.guide.settings)
     daemon = bench.cardpack("--config", str(settings))
-    for asked in ([share(4, 20)], [share(2, 10)], [] if play.dialect == "volcano" else [play.whole(1)]):
+    for asked in ([share(4, 20)], [share(2, 10)], [] if play.dialect == "volcano" or play.small else [play.whole(1)]):
         if asked:
             play.make(*asked)
     play.settle()
@@ -240,7 +327,7 @@ def there_and_back(play: Rehearsal) -> None:
     if play.program:
         play.program.stop()
     bench.cluster.must("DELETE", play.peer.path(pod))
-    check(more > 3, f"only {more} more")
+    check(more > (0 if play.small else 3), f"only {more} more")
     bench.start_scheduler(**play.guide.configuration())
     daemon.start()
     play.same(daemon)
@@ -281,3 +368,37 @@ def rehearse_volcano_vgpu(bench: Bench) -> None:
 def rehearse_hami(bench: Bench) -> None:
     """From HAMi's scheduler, and back."""
     rehearse(bench, "hami")
+
+
+# ---- the same with the real device plugins, on a node with a real kubelet --------------------------------
+# The names are short: gpu-manager makes a socket in a folder of the scenario's name.
+
+
+@scenario("node")
+def real_peer_tencent(bench: Bench) -> None:
+    """From gpu-admission, with the real gpu-manager, and back."""
+    rehearse(bench, "tencent", OnNode(bench, "tencent"))
+
+
+@scenario("node")
+def real_peer_elastic(bench: Bench) -> None:
+    """From elastic-gpu-scheduler, with the real elastic-gpu-agent, and back."""
+    rehearse(bench, "elastic", OnNode(bench, "elastic"))
+
+
+@scenario("node")
+def real_peer_volcano(bench: Bench) -> None:
+    """From Volcano's deviceshare, with Volcano's real device plugin, and back."""
+    rehearse(bench, "volcano", OnNode(bench, "volcano"))
+
+
+@scenario("node")
+def real_peer_vgpu(bench: Bench) -> None:
+    """From Volcano's deviceshare, with its real vGPU device plugin, and back."""
+    rehearse(bench, "volcano-vgpu", OnNode(bench, "volcano-vgpu"))
+
+
+@scenario("node")
+def real_peer_hami(bench: Bench) -> None:
+    """From HAMi's scheduler, with its real device plugin, and back."""
+    rehearse(bench, "hami", OnNode(bench, "hami"))

@@ -138,12 +138,12 @@ class Bench(Lab):
         self.start_scheduler()
         self.history = History(self.cluster)
 
-    def start_scheduler(self, scheme: str = "http", **render: Any) -> None:
+    def start_scheduler(self, scheme: str = "http", extra: str = "", **render: Any) -> None:
         """Starts kube-scheduler with the shipped configuration, in place of one that runs."""
         self.cluster.end_scheduler()
         self.cluster.start_scheduler(
             f"{scheme}://127.0.0.1:{self.port}/gpushare-scheduler",
-            extra="podInitialBackoffSeconds: 1\npodMaxBackoffSeconds: 2\n",
+            extra=f"podInitialBackoffSeconds: 1\npodMaxBackoffSeconds: 2\n{extra}",
             **render,
         )
 

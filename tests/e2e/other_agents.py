@@ -342,10 +342,13 @@ class Family(Agent):
         return its
 
     def said(self, pod: Json) -> dict[str, list[int]]:
-        parts = self.decode(notes_of(pod).get(self.listed, ""))
+        parts = self.decode(notes_of(pod).get(self.listed, "").removesuffix(";"))
+        its = self.containers(pod)
+        if len(parts) < len(its):  # both schedulers leave out those without cards
+            its = [c for c in its if limit_of(c, self.count)]
         return {
             c["name"]: [self.card(uuid) for uuid, _, _ in part]
-            for c, part in zip(self.containers(pod), parts)
+            for c, part in zip(its, parts)
             if part
         }
 
@@ -356,9 +359,7 @@ class Family(Agent):
                 yield self.card(uuid), SIZE if cores == WHOLE else mem, cores
 
     def start(self, pod: Json) -> dict[str, list[int]]:
-        return {
-            c["name"]: self.allocate(pod, c) for c in pod["spec"]["containers"] if limit_of(c, self.count)
-        }
+        return {c["name"]: self.allocate(pod, c) for c in self.containers(pod) if limit_of(c, self.count)}
 
     def pending(self, asked: int) -> Json | None:
         """The pod that the plugin takes the call for."""

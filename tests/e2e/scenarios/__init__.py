@@ -22,6 +22,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "measured",
     "selection",
     "dialects",
+    "rehearsal",
     "mixture",
     "ranking",
     "replay",

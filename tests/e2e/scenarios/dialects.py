@@ -63,9 +63,9 @@ KINDS: dict[str, type[Agent]] = {"gpushare": Gpushare, **AGENTS}
 
 
 class Cluster:
-    """Nodes of all dialects, and pods that come, start and go."""
+    """Nodes of these dialects, and pods that come, start and go."""
 
-    def __init__(self, bench: Bench, nodes: int, seed: str) -> None:
+    def __init__(self, bench: Bench, nodes: int, seed: str, kinds: Sequence[str] = tuple(KINDS)) -> None:
         self.bench = bench
         self.luck = dice(seed)
         self.made = 0
@@ -73,10 +73,10 @@ class Cluster:
         self.seen: list[Json] = []
         self.agents: dict[str, Agent] = {}
         self.kind: dict[str, str] = {}
-        for kind, make in KINDS.items():
+        for kind in kinds:
             for i in range(nodes):
                 name = f"{kind}-{i}"
-                agent = self.agents[name] = make(name, CARDS, self.list, self.annotate)
+                agent = self.agents[name] = KINDS[kind](name, CARDS, self.list, self.annotate)
                 agent.notes = partial(self._notes_of_node, name)
                 agent.annotate_node = partial(self._annotate_node, name)
                 bench.cluster.create_node(name, agent.capacity())
@@ -109,6 +109,10 @@ class Cluster:
         """The kubelet's status."""
         self._patch(f"{self._path(pod)}/status", {"status": {"phase": phase}})
 
+    def end(self, pod: Json) -> None:
+        """The pod's containers end by themselves."""
+        self.phase(pod, "Succeeded")
+
     def bound_before(self, kind: str) -> None:
         """A pod that the dialect's own scheduler has bound, with half of a card of node 0."""
         agent = self.agents[f"{kind}-0"]
@@ -120,22 +124,20 @@ class Cluster:
         limits: Sequence[dict[str, str]] = (),
         notes: dict[str, str] | None = None,
         node: str = "",
+        *,
+        scheduler: str = "default-scheduler",
+        inits: Sequence[dict[str, str]] = (),
     ) -> str:
-        """A pod of that dialect, for kube-scheduler or bound to a node."""
+        """A pod of that dialect with these containers, for a scheduler or bound to a node."""
         name = f"{kind}-{self.made:03}"
         self.made += 1
         limits = limits or self.agents[f"{kind}-0"].limits(self.luck)
         spec: Json = {
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
-            "containers": [
-                {
-                    "name": f"c{i}",
-                    "image": "example.invalid/none",
-                    "resources": {"limits": its, "requests": its},
-                }
-                for i, its in enumerate(limits)
-            ],
+            "schedulerName": scheduler,
+            "containers": _containers("c", limits),
+            "initContainers": _containers("i", inits),
         }
         if node:
             spec["nodeName"] = node
@@ -168,7 +170,8 @@ class Cluster:
                 continue
             whole = any(limit_of(c, agent.cores) >= WHOLE for c in pod["spec"]["containers"])
             if not (isinstance(agent, Tencent) and whole):  # it says afterwards which it took
-                check(got == said, f"{pod['metadata']['name']}: its agent gave {got}, not {said}")
+                named = {name: said.get(name) for name in got}
+                check(got == named, f"{pod['metadata']['name']}: its agent gave {got}, not {said}")
             started.append(pod)
         for pod in started:
             self.phase(pod, "Running")
@@ -199,6 +202,17 @@ class Cluster:
     def waiting(self) -> list[str]:
         """The pods without a node."""
         return [p["metadata"]["name"] for p in self.list() if not place_of(p)]
+
+
+def _containers(prefix: str, limits: Sequence[dict[str, str]]) -> list[Json]:
+    return [
+        {
+            "name": f"{prefix}{i}",
+            "image": "example.invalid/none",
+            "resources": {"limits": its, "requests": its},
+        }
+        for i, its in enumerate(limits)
+    ]
 
 
 def scheduler(bench: Bench) -> None:

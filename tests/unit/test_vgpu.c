@@ -600,6 +600,58 @@ START_TEST(victims_are_found_or_not_with_few_steps)
 
 END_TEST
 
+/* Each container is within the quota, but not both. */
+static const struct {
+    const char *containers;
+    int64_t mem;
+    int64_t cards;
+    enum verdict verdict;
+    const char *why;
+} rationed[] = {
+    {TWO(HAMI("1", "6"), HAMI("1", "6")), 12, -1, VERDICT_FITS, NULL},
+    {TWO(HAMI("1", "6"), HAMI("1", "6")), 10, -1, VERDICT_QUOTA,
+     "quota of namespace ns: memory: 0 of 10 used, 12 asked"},
+    {TWO(PART("1", "50"), PART("2", "25")), 15, -1, VERDICT_QUOTA,
+     "quota of namespace ns: memory: 0 of 15 used, 16 asked"},
+    {TWO(WHOLE_HAMI, HAMI("1", "6")), 20, -1, VERDICT_QUOTA,
+     "quota of namespace ns: memory: 0 of 20 used, 22 asked"},
+    {TWO(HAMI("2", "6"), HAMI("1", "6")), -1, 2, VERDICT_FITS, NULL},
+    {TWO(HAMI("1", "12"), HAMI("1", "12")), -1, 1, VERDICT_QUOTA, NULL},
+    {TWO(HAMI("4", "9"), HAMI("1", "9")), 100, -1, VERDICT_TOO_FEW, NULL},
+};
+
+START_TEST(a_quota_counts_all_containers)
+{
+    struct quota_limit limit = {.scope = QUOTA_TOTAL,
+                                .most = {rationed[_i].mem, rationed[_i].cards, -1}};
+    struct quota_entry entry = {.namespace = STR("ns"), .limits = &limit, .n_limits = 1};
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {&entry, 1}};
+    struct quota_refusal refusal;
+    struct rig r;
+    struct object o;
+    struct placement there;
+    char bytes[256];
+    struct buf why = BUF_ON(bytes);
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_HAMI);
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    object_pod(&o, "asked", rationed[_i].containers, "", "");
+    ck_assert_int_eq(o.readable, OK);
+    cache_resolve(&r.cache, STR("asked"), &o.request);
+    enum verdict v = fit_place(node_of(&r, "n"), &o.request, &there);
+    ck_assert_str_eq(verdict_name(v), verdict_name(rationed[_i].verdict));
+    if (rationed[_i].why != NULL) {
+        ck_assert(fit_refusal(node_of(&r, "n"), &o.request, v, &refusal));
+        quota_refusal_write(&refusal, &why);
+        ck_assert_str_is(buf_str(&why), rationed[_i].why);
+    }
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vgpu");
@@ -621,6 +673,7 @@ int main(void)
     tcase_add_loop_test(t, charges_the_cards_of_each_container, 0, COUNT_OF(held));
     tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
     tcase_add_test(t, each_container_takes_a_place_of_its_card);
+    tcase_add_loop_test(t, a_quota_counts_all_containers, 0, COUNT_OF(rationed));
     tcase_add_test(t, victims_are_found_or_not_with_few_steps);
     suite_add_tcase(s, t);
     return unit_main(s);

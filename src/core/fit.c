@@ -490,9 +490,11 @@ bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
-     * them. */
+     * them, or because each has its own. */
+    bool own = request_by_container(r);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (card_usable(&n->cards[i]) && uses_evaluate(n, r, i, ret) == v)
+        enum verdict its = card_usable(&n->cards[i]) ? uses_evaluate(n, r, i, ret) : VERDICT_FITS;
+        if (its == v || (own && its != VERDICT_FITS))
             return true;
     }
     return false;

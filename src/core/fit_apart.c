@@ -3,7 +3,6 @@
 
 #include "core/draft.h"
 #include "core/each.h"
-#include "core/uses.h"
 
 /* The node without its pods. */
 static void fit_apart_empty(struct draft *ret, const struct node *n, const struct request *r)
@@ -55,18 +54,23 @@ static enum verdict fit_apart_evaluate_each(const struct node *n, const struct r
     return v;
 }
 
-/* Each container has room, but not all of them. On an empty node that shows whether it can ever
- * change. */
-static enum verdict fit_apart_why_not_each(const struct pick *pick)
+/* Each container has room, but not all of them. Without the quota that shows whether the quota is
+ * the reason, and on an empty node whether it can ever change. */
+static enum verdict fit_apart_why_not_each(const struct pick *pick, const struct card_set *own)
 {
     struct draft d _uninitialized_;
     struct placement there _uninitialized_;
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
-    const struct request *r = pick->request;
+    struct request r _uninitialized_;
     const struct swap any = {.cards = SWAP_ANY};
-    const struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
-    fit_apart_empty(&d, pick->node, r);
-    return fit_apart_evaluate_each(&d.node, r, &any, fits) == VERDICT_FITS &&
+    const struct pick free = {.node = pick->node, .request = &r, .pack = pick->pack};
+    const struct pick empty = {.node = &d.node, .request = &r, .pack = pick->pack};
+    request_load(&r, pick->request);
+    r.account.entry = NULL;
+    if (pick->request->account.entry != NULL && each_place(&free, own, &there))
+        return VERDICT_QUOTA;
+    fit_apart_empty(&d, pick->node, &r);
+    return fit_apart_evaluate_each(&d.node, &r, &any, fits) == VERDICT_FITS &&
                    each_place(&empty, fits, &there)
                ? VERDICT_NO_CARD_FREE
                : VERDICT_TOO_FEW;
@@ -81,8 +85,6 @@ enum verdict fit_place_each(const struct pick *pick, const struct swap *swap, st
     if (v != VERDICT_FITS)
         return v;
     if (!each_place(pick, fits, ret))
-        return fit_apart_why_not_each(pick);
-    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
-    return uses_allow(n, r, shares, count) ? fit_check_placement(n, r, ret) : VERDICT_QUOTA;
+        return fit_apart_why_not_each(pick, fits);
+    return fit_check_placement(n, r, ret);
 }

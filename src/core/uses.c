@@ -28,6 +28,26 @@ static struct quota_use uses_use_of_share(const struct node *n, const struct req
                        MIN_OF(mem, INT64_MAX / times) * times, times, (int64_t)s->cores * times);
 }
 
+/* Containers with cards of their own, all on cards like this one, and on as few as possible. */
+static struct quota_use uses_use_of_each(const struct node *n, const struct request *r,
+                                         uint32_t card)
+{
+    bool there = node_has_card(n, card);
+    struct str model = there ? node_card_model(n, card) : STR_NULL;
+    int64_t total = there ? n->cards[card].total : 0;
+    int64_t mem = 0;
+    uint32_t cards = 0;
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        const struct demand *d = &r->demands[i];
+        int64_t part = demand_part_of(r, d, total);
+        if (demand_is_whole(d))
+            part = MAX_OF(part, total);
+        mem += MIN_OF(part, (INT64_MAX - mem) / d->cards) * d->cards;
+        cards = MAX_OF(cards, d->cards);
+    }
+    return uses_use_of(uses_pool_of(n), model, mem, cards, r->cores);
+}
+
 static struct quota_use uses_use_of_exclusive(const struct node *n, const struct request *r)
 {
     return uses_use_of(uses_pool_of(n), n->sizes == NULL ? STR_NULL : n->sizes->model, 0,
@@ -107,7 +127,9 @@ enum verdict uses_evaluate(const struct node *n, const struct request *r, uint32
     if (r->account.entry == NULL)
         return VERDICT_FITS;
     share.card = card;
-    if (request_shares(r))
+    if (request_by_container(r))
+        uses[count++] = uses_use_of_each(n, r, card);
+    else if (request_shares(r))
         uses[count++] = uses_use_of_share(n, r, &share, request_cards(r));
     if (r->exclusive > 0)
         uses[count++] = uses_use_of_exclusive(n, r);

@@ -17,12 +17,24 @@ static bool vgpu_next(struct str *rest, struct str *ret_uuid, struct str *ret_ta
     return false;
 }
 
-/* What each card of the container has by the pod's spec; NULL: of the only container. A list with
- * less was changed since the plugin has read it. */
+/* The most that a container with cards of its own has of a card of size `total`. */
+static struct share vgpu_most(const struct request *r, int64_t total)
+{
+    struct share most = {.mem = 0};
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        const struct demand *d = &r->demands[i];
+        most.mem = MAX_OF(most.mem, demand_part_of(r, d, total));
+        most.cores = MAX_OF(most.cores, d->cores / d->cards);
+    }
+    return most;
+}
+
+/* What each card of the container has by the pod's spec; NULL: of the only container, or of one
+ * that is not known. A list with less was changed since the plugin has read it. */
 static struct share vgpu_least(const struct request *r, const struct demand *d)
 {
     if (request_by_container(r))
-        return d == NULL ? (struct share){.mem = 0}
+        return d == NULL ? vgpu_most(r, 0)
                          : (struct share){.mem = d->mem / d->cards, .cores = d->cores / d->cards};
     if (r->n_demands != 1)
         return (struct share){.mem = 0};
@@ -95,9 +107,11 @@ static uint32_t vgpu_find(struct str uuid, const struct node_sizes *sizes)
 /* The pod's author may have changed the list: a percentage of the card is the least. */
 static void vgpu_raise(const struct request *r, const struct node_sizes *sizes, struct grant *g)
 {
-    const struct demand *d = request_by_container(r) ? request_demand(r, g->container) : NULL;
-    if (d != NULL && g->card < INT32_MAX)
-        g->mem = MAX_OF(g->mem, demand_part_of(r, d, sizes->cards[g->card].total));
+    if (!request_by_container(r) || g->card >= INT32_MAX)
+        return;
+    const struct demand *d = request_demand(r, g->container);
+    int64_t total = sizes->cards[g->card].total;
+    g->mem = MAX_OF(g->mem, d == NULL ? vgpu_most(r, total).mem : demand_part_of(r, d, total));
 }
 
 void vgpu_locate(struct str list, const struct request *r, const struct node_sizes *sizes,

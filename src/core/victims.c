@@ -327,6 +327,32 @@ static bool victims_is_node_wide(const struct search *s)
            request_by_container(r) || r->mem > node_free(n) || most > n->total - n->used;
 }
 
+/* Lets the next fit_place search as far as the first one could: each search leaves fewer looks, and
+ * a set that made room would make none any more. Called a few times for a node. */
+static void victims_refill(struct search *s)
+{
+    struct work *w = s->q->request->work;
+    if (w == NULL)
+        return;
+    s->spent += s->looks - w->looks;
+    w->looks = s->looks;
+}
+
+/* Whether a search has ended for lack of looks: then a set may be missed that makes room. */
+static bool victims_is_cut(const struct search *s)
+{
+    return s->q->request->work != NULL && s->q->request->work->cut;
+}
+
+/* Subtracts all that the search has taken. */
+static void victims_settle(struct search *s)
+{
+    struct work *w = s->q->request->work;
+    victims_refill(s);
+    if (w != NULL)
+        w->looks -= MIN_OF(w->looks, s->spent);
+}
+
 /* Evaluates the pod on the draft without all possible victims: only VERDICT_FITS makes a search
  * worth it. The draft is restored. */
 static enum verdict victims_place_without_all(struct search *s)
@@ -335,6 +361,7 @@ static enum verdict victims_place_without_all(struct search *s)
     request_work(s->q->request, 2 * (uint64_t)s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_take(s, &s->all[i]);
+    victims_refill(s);
     enum verdict v = fit_place(&s->draft.node, s->q->request, &there);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_give_back(s, &s->all[i]);
@@ -369,9 +396,10 @@ static bool victims_search_all(struct search *s, struct arena *a)
         return false;
     if (!several)
         victims_search_cards(s);
+    victims_refill(s);
     if (!s->found || s->uneven || victims_is_node_wide(s))
         victims_search_node(s);
-    assert(s->found || s->uneven);
+    assert(s->found || s->uneven || victims_is_cut(s));
     if (s->found)
         search_trim(s);
     return true;
@@ -380,7 +408,11 @@ static bool victims_search_all(struct search *s, struct arena *a)
 static enum errc victims_tell(struct search *s, struct arena *a, struct victims *ret)
 {
     uint32_t n = 0;
+    victims_refill(s);
     ret->verdict = fit_place(&s->draft.node, s->q->request, &ret->there);
+    assert(ret->verdict == VERDICT_FITS || victims_is_cut(s));
+    if (ret->verdict != VERDICT_FITS)
+        return OK;
     ret->card = ret->there.n == 0 ? -1 : (int32_t)ret->there.grants[0].card;
     ret->cost = s->best;
     ret->pods = arena_array(a, s->best.n, sizeof(struct pod *));
@@ -391,36 +423,45 @@ static enum errc victims_tell(struct search *s, struct arena *a, struct victims 
         if (v->best)
             ret->pods[n++] = v->pod;
     }
-    assert(n == s->best.n && ret->verdict == VERDICT_FITS);
+    assert(n == s->best.n);
     return OK;
 }
 
-static enum errc victims_choose_pods(const struct victims_question *q, struct arena *a,
-                                     struct victims *ret)
+static enum errc victims_choose_pods(struct search *s, struct arena *a, struct victims *ret)
 {
-    struct search s = {.q = q, .card = -1, .best = {.highest = INT32_MIN}};
-    s.uneven = dialect_facts(q->request->dialect)->match == DIALECT_MATCH_ORDER;
-    *ret = (struct victims){.card = -1, .cost = s.best};
+    const struct victims_question *q = s->q;
+    *ret = (struct victims){.card = -1, .cost = s->best};
     if (q->node == NULL || q->node->fault == NODE_ABSENT) {
         ret->verdict = VERDICT_UNKNOWN_NODE;
         return OK;
     }
-    if (!victims_draft(&s, a))
+    if (!victims_draft(s, a))
         return arena_fault(a);
-    if (search_fits(&s))
-        return victims_tell(&s, a, ret);
-    ret->verdict = victims_place_without_all(&s);
-    if (ret->verdict != VERDICT_FITS && !victims_is_by_order(&s, ret->verdict))
+    if (search_fits(s))
+        return victims_tell(s, a, ret);
+    ret->verdict = victims_place_without_all(s);
+    if (ret->verdict != VERDICT_FITS && !victims_is_by_order(s, ret->verdict))
         return OK;
-    if (!victims_search_all(&s, a))
+    if (!victims_search_all(s, a))
         return arena_fault(a);
-    return s.found ? victims_tell(&s, a, ret) : OK;
+    if (s->found)
+        return victims_tell(s, a, ret);
+    if (ret->verdict == VERDICT_FITS) /* the search was cut */
+        ret->verdict = VERDICT_NO_CARD_FREE;
+    return OK;
 }
 
 enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
 {
+    const struct work *w = q->request->work;
+    struct search s = {.q = q,
+                       .card = -1,
+                       .best = {.highest = INT32_MIN},
+                       .uneven = dialect_facts(q->request->dialect)->match == DIALECT_MATCH_ORDER,
+                       .looks = w == NULL ? 0 : w->looks};
     uint64_t before = q->budgets == NULL ? 0 : q->budgets->looks;
-    enum errc code = victims_choose_pods(q, a, ret);
+    enum errc code = victims_choose_pods(&s, a, ret);
+    victims_settle(&s);
     if (q->budgets != NULL)
         request_work(q->request, q->budgets->looks - before);
     return code;

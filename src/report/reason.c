@@ -191,9 +191,10 @@ static void reason_put_kept(struct buf *out, const struct node *n, const struct 
     const struct card *then = &kept->cards[card];
     int64_t mem = card_free(now) - card_free(then);
     uint32_t max_pods = node_card_max_pods(n, card);
-    if (max_pods > 0 && then->pods >= max_pods)
-        buf_printf(out, "holds %u pod%s, of %u that are allowed, and %u kept for others", now->pods,
-                   now->pods == 1 ? "" : "s", max_pods, then->pods - now->pods);
+    if (max_pods > 0 && card_takers(then) >= max_pods)
+        buf_printf(out, "holds %u pod%s, of %u that are allowed, and %u kept for others",
+                   card_takers(now), card_takers(now) == 1 ? "" : "s", max_pods,
+                   card_takers(then) - card_takers(now));
     else if (card_free_cores(then) < request_share(r).cores)
         buf_printf(out, "%u%% of its compute free, %u%% asked, but %u%% kept for others",
                    card_free_cores(now), request_share(r).cores,

@@ -421,6 +421,30 @@ START_TEST(asks_before_it_writes)
 
 END_TEST
 
+/* A second PATCH that is not sent leaves the first one under way, be it a PATCH that takes the lock
+ * or the one that keeps the first out. */
+START_TEST(a_patch_that_is_not_sent_hides_no_late_one)
+{
+    t.late = true;
+    node_lock_take(&t.lock, NOW_NS);
+    for (unsigned i = 0; i < 2; i++) {
+        fake_turn(t.loop);
+        serve_one(LIST_FIRST(&fake_calls, struct http_call, link)); /* the GET, the PATCH */
+    }
+    t.unsent = true;
+    for (unsigned i = 0; _i == 0 && i < 2; i++) {
+        fake_turn(t.loop);
+        serve_one(LIST_FIRST(&fake_calls, struct http_call, link));
+    }
+    node_lock_cancel(&t.lock);
+    release_leaves("");
+    ck_assert(!t.unsent);
+    ck_assert(!arrive());
+    ck_assert_str_eq(t.value, "");
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("node_lock");
@@ -437,6 +461,7 @@ int main(void)
     tcase_add_loop_test(c, a_late_patch_comes_too_late, 0, 2);
     tcase_add_test(c, a_late_patch_of_an_older_node_is_left_alone);
     tcase_add_loop_test(c, a_late_patch_that_arrives_is_removed, 0, 2);
+    tcase_add_loop_test(c, a_patch_that_is_not_sent_hides_no_late_one, 0, 2);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

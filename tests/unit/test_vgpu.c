@@ -383,6 +383,12 @@ static const struct {
      {0, 8, 8, 0},
      0},
     {TWO(HAMI("1", "8"), HAMI("1", "4")), "GPU-x,NVIDIA,8,0:;GPU-b,NVIDIA,4,0:;", {0, 4, 0, 0}, 8},
+    /* Nor does a part that is no container's, or one's without cards. */
+    {TWO(HAMI("1", "8"), HAMI("1", "4")), ";;GPU-a,NVIDIA,0,0:GPU-b,NVIDIA,9,0:;", {8, 9, 0, 0}, 0},
+    {TWO(HAMI("1", "1"), "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem-percentage\":\"50\""),
+     ";;GPU-a,NVIDIA,0,0:;GPU-b,NVIDIA,0,0:;",
+     {8, 8, 0, 0},
+     0},
     /* Init containers, which cardpack does not place: all parts are added. */
     {"\"initContainers\":[" C(HAMI("1", "6")) "]," MAINS(D(HAMI("1", "4"))),
      "GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,4,0:;",

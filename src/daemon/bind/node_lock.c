@@ -126,7 +126,7 @@ static void node_lock_patched(struct http_call *http)
         return;
     }
     bool denied = proof_refused(http, &l->arena, &s) && s.code == 403;
-    if (denied || http->outcome == HTTP_NOT_SENT)
+    if ((denied || http->outcome == HTTP_NOT_SENT) && !l->later)
         node_lock_forget_late(l);
     if (denied)
         node_lock_end_denied(l);
@@ -141,6 +141,7 @@ static void node_lock_patch(struct node_lock *l)
     node_lock_write_patch(l);
     node_lock_put_path(l, &path);
     if (!l->releases || l->fences) {
+        l->later = l->late.n > 0; /* with the same resourceVersion: see node_lock_got */
         node_lock_forget_late(l);
         buf_put(&l->late, buf_str(&l->version));
     }

@@ -53,6 +53,7 @@ struct node_lock {
     struct buf body;
     struct buf version; /* resourceVersion of the last GET */
     struct buf late;    /* that of a PATCH to set the lock that may still arrive; empty: none */
+    bool later;         /* an earlier PATCH than the present one may arrive, too */
     uint64_t now_ns;
     unsigned tries;
     bool releases;

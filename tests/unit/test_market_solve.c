@@ -497,6 +497,10 @@ START_TEST(a_torn_count_is_given_up)
     while (market_step(m)) {
     }
     ck_assert_uint_eq(m->solved, solved);
+    ck_assert(!market_is_due(m)); /* else it would be tried for nothing, twice a second */
+    see(m, (struct shape){.mem = 50, .cards = 1}, 16);
+    ck_assert(market_is_due(m));
+    solve(&r);
 }
 
 END_TEST

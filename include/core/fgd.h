@@ -22,6 +22,8 @@ struct fgd_shape {
 struct fgd {
     struct fgd_shape *all; /* owned */
     uint32_t n;
+    uint64_t arrivals; /* of the shapes that it has learned */
+    uint32_t n_kinds;  /* of cards that there were then */
 };
 
 void fgd_done(struct fgd *f);

@@ -28,9 +28,11 @@
  * Values are whole numbers of millionths of a card, so equal nodes have equal costs, in whichever
  * order their cards are added.
  *
- * A solve takes some ten milliseconds and is cut into steps: market_begin counts the cards, and
- * market_step does about a tenth of a millisecond of work, at first to copy what is idle. Until it
- * ends the old prices hold. If nodes come or go during the copy, the solve is given up.
+ * A solve takes some ten milliseconds and is cut into steps: market_begin copies the shapes, and
+ * market_step does about a tenth of a millisecond of work, at first to count the cards and to copy
+ * what is idle. Until it ends the old prices hold. If nodes come or go meanwhile, the solve is
+ * given up and is due again at once; if no shape fits on a card that is there, more pods are
+ * awaited.
  */
 #pragma once
 

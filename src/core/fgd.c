@@ -45,7 +45,7 @@ void fgd_learn(struct fgd *f, const struct market *m)
     if (all == NULL)
         return;
     fgd_done(f);
-    f->all = all;
+    *f = (struct fgd){.all = all, .arrivals = s->arrivals, .n_kinds = m->n_kinds};
     for (uint32_t i = 0; i < s->n; i++)
         order[i] = i;
     sort_by(order, s->n, fgd_is_heavier, s);

@@ -384,9 +384,10 @@ bool market_step(struct market *m)
 {
     if (m->solve == NULL || market_solve_step(m->solve))
         return m->solve != NULL;
+    /* If no shape fits on a card that is there, the next solve waits for more pods. */
     if (m->solve->lost) {
         m->solved_arrivals = 0; /* it is due again */
-    } else {
+    } else if (!m->solve->nothing) {
         m->interval = market_interval(m->solve);
         (void)market_solve_publish(m->solve, m);
     }

@@ -418,10 +418,10 @@ bool market_solve_step(struct market_solve *s)
     switch (s->part) {
     case PART_COUNT:
         if (!market_stock_count(s)) {
-            s->lost = s->lost || !market_stock_prepare(s);
+            s->nothing = !s->lost && !market_stock_prepare(s);
             market_solve_enter(s, PART_COPY);
         }
-        return !s->lost;
+        return !s->lost && !s->nothing;
     case PART_COPY:
         if (!market_stock_copy(s))
             market_solve_enter(s, PART_SORT);

@@ -119,7 +119,8 @@ struct market_solve {
     uint32_t iteration;
     uint32_t iterations;
     struct solve_copy copy;
-    bool lost; /* nodes came or went during the copy, or it could not be prepared */
+    bool lost;    /* nodes came or went during the copy: it can't be used */
+    bool nothing; /* it could not be prepared: no memory, or no card on which a shape fits */
     enum solve_part part;
     uint32_t at; /* in the part */
 };

@@ -35,10 +35,18 @@ bool policies_are_due(const struct policies *p)
     return market_is_due(&p->market);
 }
 
+/* No pod and no kind of cards came since fgd learned: a lesson that is tried again. */
+static bool policies_know_all(const struct policies *p)
+{
+    return p->fgd.arrivals == p->market.shapes.arrivals && p->fgd.n_kinds == p->market.n_kinds;
+}
+
 bool policies_begin(struct policies *p, const struct map *nodes)
 {
-    fgd_learn(&p->fgd, &p->market);
-    p->lessons++;
+    if (!policies_know_all(p)) {
+        fgd_learn(&p->fgd, &p->market);
+        p->lessons++;
+    }
     return market_begin(&p->market, nodes);
 }
 

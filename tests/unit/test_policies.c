@@ -22,6 +22,26 @@ static void tear_down(void)
 
 static const enum pack with_costs[] = {PACK_FGD, PACK_BID_PRICE};
 
+/* A lesson that is tried again leaves costs as they are, so what was evaluated by them holds on. */
+START_TEST(nothing_new_is_no_lesson)
+{
+    struct policies *p = &r.cache.policies;
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1, .cpu = 1000}, 60);
+    ck_assert(!policies_begin(p, &r.cache.nodes)); /* there are no cards */
+    uint64_t lesson = policies_lesson(p);
+    ck_assert(!policies_begin(p, &r.cache.nodes));
+    ck_assert_uint_eq(policies_lesson(p), lesson);
+    see(market_of(&r), (struct shape){.mem = 50, .cards = 1, .cpu = 1000}, 1);
+    ck_assert(!policies_begin(p, &r.cache.nodes));
+    ck_assert_uint_ne(policies_lesson(p), lesson);
+    lesson = policies_lesson(p);
+    add_node(&r, "n", 100, 1, "16", "A"); /* a new kind of cards */
+    ck_assert(policies_begin(p, &r.cache.nodes));
+    ck_assert_uint_ne(policies_lesson(p), lesson);
+}
+
+END_TEST
+
 static uint32_t card_of(const struct request *q, const char *node)
 {
     struct placement there;
@@ -315,6 +335,7 @@ int main(void)
     TCase *tc = tcase_create("policies");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, nothing_new_is_no_lesson);
     tcase_add_loop_test(tc, the_card_of_least_cost, 0, COUNT_OF(with_costs));
     tcase_add_loop_test(tc, a_card_that_is_not_feasible, 0, COUNT_OF(with_costs));
     tcase_add_loop_test(tc, beside_an_equal_pod_that_waits, 0, COUNT_OF(with_costs));

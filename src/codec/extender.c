@@ -360,9 +360,13 @@ static bool extender_has_offers(const unsigned char *offers, size_t n, enum offe
  * and reasons are too short for a branch by their length. */
 static inline char *extender_copy_over(char *to, const char *from, size_t n)
 {
-    typedef char step __attribute__((vector_size(COPY_STEP), aligned(1), may_alias));
-    for (size_t i = 0; i < n; i += COPY_STEP)
-        *(step *)(to + i) = *(const step *)(from + i);
+    typedef char half __attribute__((vector_size(COPY_STEP / 2), aligned(1), may_alias));
+    for (size_t i = 0; i < n; i += COPY_STEP) {
+        half first = *(const half *)(from + i);
+        half second = *(const half *)(from + i + COPY_STEP / 2);
+        *(half *)(to + i) = first;
+        *(half *)(to + i + COPY_STEP / 2) = second;
+    }
     return to + n;
 }
 

@@ -290,6 +290,36 @@ static struct str extender_quoted(struct str name)
     return (struct str){name.p - 1, name.n + 2};
 }
 
+/* Copies whole steps, so that up to COPY_STEP - 1 bytes behind both strings are touched: most names
+ * and reasons are too short for a branch by their length. */
+static inline char *extender_copy_over(char *to, const char *from, size_t n)
+{
+    typedef char half __attribute__((vector_size(COPY_STEP / 2), aligned(1), may_alias));
+    for (size_t i = 0; i < n; i += COPY_STEP) {
+        half first = *(const half *)(from + i);
+        half second = *(const half *)(from + i + COPY_STEP / 2);
+        *(half *)(to + i) = first;
+        *(half *)(to + i + COPY_STEP / 2) = second;
+    }
+    return to + n;
+}
+
+/* Behind a plain name that ends before this come COPY_STEP bytes of other names. */
+static inline const char *extender_safe_end(const struct filter_args *args)
+{
+    const struct str *last = &args->names[args->n - 1];
+    return last->p + last->n - COPY_STEP;
+}
+
+/* A plain name with its quotes. `to` has room for COPY_STEP bytes more. */
+static inline char *extender_copy_name(char *to, struct str name, const char *safe_end)
+{
+    struct str quoted = extender_quoted(name);
+    if (quoted.p + quoted.n < safe_end)
+        return extender_copy_over(to, quoted.p, quoted.n);
+    return str_copy(to, quoted);
+}
+
 static void extender_write_key(struct jwrite *w, const struct filter_args *args, size_t i)
 {
     if (!args->plain)
@@ -356,36 +386,21 @@ static bool extender_has_offers(const unsigned char *offers, size_t n, enum offe
     return most >= from;
 }
 
-/* Copies whole steps, so that up to COPY_STEP - 1 bytes behind both strings are touched: most names
- * and reasons are too short for a branch by their length. */
-static inline char *extender_copy_over(char *to, const char *from, size_t n)
-{
-    typedef char half __attribute__((vector_size(COPY_STEP / 2), aligned(1), may_alias));
-    for (size_t i = 0; i < n; i += COPY_STEP) {
-        half first = *(const half *)(from + i);
-        half second = *(const half *)(from + i + COPY_STEP / 2);
-        *(half *)(to + i) = first;
-        *(half *)(to + i + COPY_STEP / 2) = second;
-    }
-    return to + n;
-}
-
-/* Writes the first of these candidates, n of them, whose reasons were written before. Returns how
- * many. Plain names only: behind each of them but the last few are COPY_STEP bytes more. */
+/* Writes the first of these candidates, n of them, whose names are plain and whose reasons were
+ * written before. Returns how many. */
 static size_t extender_write_again(struct buf *out, const struct filter_args *args,
                                    const unsigned char *kinds, const struct written *texts,
                                    const uint32_t *found, size_t n)
 {
     const struct str *names = args->names;
-    const struct str *last = &names[args->n - 1];
-    const char *safe = last->p + last->n - COPY_STEP;
+    const char *safe_end = extender_safe_end(args);
     char *to = out->p + out->n;
     size_t room = 0;
     size_t k = 0;
     for (; k < n; k++) {
         const struct written *text = &texts[kinds[found[k]]];
-        struct str name = extender_quoted(names[found[k]]);
-        size_t need = name.n + text->n + 2;
+        struct str name = names[found[k]];
+        size_t need = name.n + text->n + 4;
         if (text->n == 0)
             break;
         if (need + COPY_STEP > room) {
@@ -396,7 +411,7 @@ static size_t extender_write_again(struct buf *out, const struct filter_args *ar
             room = MIN_OF(out->cap, out->max) - out->n;
         }
         *to++ = ',';
-        to = name.p + name.n < safe ? extender_copy_over(to, name.p, name.n) : str_copy(to, name);
+        to = extender_copy_name(to, name, safe_end);
         *to++ = ':';
         to = extender_copy_over(to, out->p + text->at, text->n);
         room -= need;
@@ -530,8 +545,9 @@ static void extender_write_plain_priorities(struct buf *out, const struct filter
     bool made[UCHAR_MAX + 1] = {false};
     const struct str *last = &args->names[args->n - 1];
     size_t names = (size_t)(last->p + last->n - args->names[0].p);
-    if (!buf_reserve(out, names + args->n * PRIORITY_BYTES + sizeof(ranks->bytes)))
+    if (!buf_reserve(out, names + args->n * PRIORITY_BYTES + COPY_STEP))
         return;
+    const char *safe_end = extender_safe_end(args);
     char *to = out->p + out->n;
     for (size_t i = 0; i < args->n; i++) {
         struct rank_text *rank = &ranks[scores[i]];
@@ -539,7 +555,7 @@ static void extender_write_plain_priorities(struct buf *out, const struct filter
             extender_make_rank(rank, scores[i]);
         made[scores[i]] = true;
         memcpy(to, "{\"Host\":", 8);
-        to = str_copy(to + 8, extender_quoted(args->names[i]));
+        to = extender_copy_name(to + 8, args->names[i], safe_end);
         memcpy(to, rank->bytes, sizeof(rank->bytes));
         to += rank->n;
     }

@@ -33,9 +33,10 @@ static struct share vgpu_most(const struct request *r, int64_t total)
  * that is not known. A list with less was changed since the plugin has read it. */
 static struct share vgpu_least(const struct request *r, const struct demand *d)
 {
+    if (request_by_container(r) && d == NULL)
+        return vgpu_most(r, 0);
     if (request_by_container(r))
-        return d == NULL ? vgpu_most(r, 0)
-                         : (struct share){.mem = d->mem / d->cards, .cores = d->cores / d->cards};
+        return (struct share){.mem = d->mem / d->cards, .cores = d->cores / d->cards};
     if (r->n_demands != 1)
         return (struct share){.mem = 0};
     d = &r->demands[0];

@@ -21,7 +21,7 @@
 #define SHORTLIST "10"
 
 /* Until a new cardpack has learned from the pods of its cluster: only then its scores stay. */
-#define LESSON_US 2000000
+#define LESSON_S 2
 
 enum {
     ALL,
@@ -192,7 +192,7 @@ static void measure_cluster(const char *program, size_t core, const struct size 
     cardpack_start(&servers[CARDPACK_SHORT], program, path, SHORTLIST);
     for (size_t i = 0; i < SERVERS; i++)
         cores_check(servers[i].pid, core);
-    (void)usleep(LESSON_US);
+    (void)sleep(LESSON_S);
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         for (int level = 0; level < LEVELS; level++) {
             if (kinds[i].claims == claims && (kinds[i].levels >> level & 1) != 0)

@@ -499,11 +499,16 @@ class Hami(Family):
         return "".join("".join(f"{u},NVIDIA,{m},{c}:" for u, m, c in part) + ";" for part in parts)
 
     def limits(self, dice: random.Random) -> list[dict[str, str]]:
-        """Up to three containers, some without cards."""
-        return [
-            self.limits_of_one(dice) if i == 0 or dice.random() < 0.7 else {}
-            for i in range(dice.choice([1, 1, 2, 3]))
-        ][:: dice.choice([1, -1])]
+        """
+        Up to three containers, some without cards. They fit an empty node even if no two of them can share a card.
+        """
+        while True:
+            its = [
+                self.limits_of_one(dice) if i == 0 or dice.random() < 0.7 else {}
+                for i in range(dice.choice([1, 1, 2, 3]))
+            ][:: dice.choice([1, -1])]
+            if sum(int(one.get(self.count, "0")) for one in its) <= self.cards:
+                return its
 
     def containers(self, pod: Json) -> list[Json]:
         """HA:pkg/device/devices.go, Resourcereqs: init containers first."""

@@ -311,10 +311,9 @@ static inline const char *extender_safe_end(const struct filter_args *args)
     return last->p + last->n - COPY_STEP;
 }
 
-/* A plain name with its quotes. `to` has room for COPY_STEP bytes more. */
-static inline char *extender_copy_name(char *to, struct str name, const char *safe_end)
+/* A plain name with one of its quotes or both. `to` has room for COPY_STEP bytes more. */
+static inline char *extender_copy_name(char *to, struct str quoted, const char *safe_end)
 {
-    struct str quoted = extender_quoted(name);
     if (quoted.p + quoted.n < safe_end)
         return extender_copy_over(to, quoted.p, quoted.n);
     return str_copy(to, quoted);
@@ -328,19 +327,26 @@ static void extender_write_key(struct jwrite *w, const struct filter_args *args,
         jwrite_raw_key(w, extender_quoted(args->names[i]));
 }
 
-/* A reason that was written already. */
+/* A reason that was written already, from the quote behind its node's name on. */
 struct written {
-    size_t at; /* where its JSON is in the answer */
+    size_t at; /* where it is in the answer */
     size_t n;  /* 0: it was not written, or is not common */
 };
 
-static void extender_write_refusal(struct jwrite *w, const struct filter_args *args, size_t i,
-                                   struct str text, struct written *ret)
+struct written_texts {
+    struct written of[UCHAR_MAX + 1]; /* by the candidate's kind */
+    size_t longest;
+};
+
+#define BEFORE_REASON 2 /* the quote and the colon */
+
+static struct written extender_write_refusal(struct jwrite *w, const struct filter_args *args,
+                                             size_t i, struct str text)
 {
     extender_write_key(w, args, i);
-    ret->at = w->out->n;
+    size_t at = w->out->n - MIN_OF(w->out->n, (size_t)BEFORE_REASON);
     extender_write_reason(w, text);
-    ret->n = w->out->n - ret->at;
+    return (struct written){at, w->out->n - at};
 }
 
 /* Whether none of eight candidates has an offer from `from` on, or `from` itself if that is
@@ -389,32 +395,26 @@ static bool extender_has_offers(const unsigned char *offers, size_t n, enum offe
 /* Writes the first of these candidates, n of them, whose names are plain and whose reasons were
  * written before. Returns how many. */
 static size_t extender_write_again(struct buf *out, const struct filter_args *args,
-                                   const unsigned char *kinds, const struct written *texts,
+                                   const unsigned char *kinds, const struct written_texts *texts,
                                    const uint32_t *found, size_t n)
 {
     const struct str *names = args->names;
+    const struct str *last = &names[found[n - 1]];
     const char *safe_end = extender_safe_end(args);
-    char *to = out->p + out->n;
-    size_t room = 0;
+    size_t room = (size_t)(last->p + last->n - names[found[0]].p) + n * (texts->longest + 2);
     size_t k = 0;
+    if (texts->longest == 0 || room + COPY_STEP > out->max - out->n ||
+        !buf_reserve(out, room + COPY_STEP))
+        return 0;
+    char *to = out->p + out->n;
     for (; k < n; k++) {
-        const struct written *text = &texts[kinds[found[k]]];
-        struct str name = names[found[k]];
-        size_t need = name.n + text->n + 4;
+        const struct written *text = &texts->of[kinds[found[k]]];
         if (text->n == 0)
             break;
-        if (need + COPY_STEP > room) {
-            out->n = (size_t)(to - out->p);
-            if (!buf_reserve(out, need + COPY_STEP))
-                break;
-            to = out->p + out->n;
-            room = MIN_OF(out->cap, out->max) - out->n;
-        }
+        struct str name = names[found[k]];
         *to++ = ',';
-        to = extender_copy_name(to, name, safe_end);
-        *to++ = ':';
+        to = extender_copy_name(to, (struct str){name.p - 1, name.n + 1}, safe_end);
         to = extender_copy_over(to, out->p + text->at, text->n);
-        room -= need;
     }
     out->n = (size_t)(to - out->p);
     return k;
@@ -424,25 +424,26 @@ static void extender_write_refused(struct jwrite *w, const struct filter_args *a
                                    const unsigned char *offers, const unsigned char *kinds,
                                    enum offer from, filter_reason_fn *reason, void *ctx)
 {
-    struct written texts[UCHAR_MAX + 1] _uninitialized_;
+    struct written_texts texts _uninitialized_;
     uint32_t found[GATHER_MAX] _uninitialized_;
     size_t at = extender_has_offers(offers, args->n, from) ? 0 : args->n;
     jwrite_object_begin(w);
     if (at < args->n)
-        memset(texts, 0, sizeof(texts));
+        memset(&texts, 0, sizeof(texts));
     while (at < args->n) {
         size_t n = extender_gather(offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
         for (size_t k = 0; k < n; k++) {
             if (args->plain)
-                k += extender_write_again(w->out, args, kinds, texts, found + k, n - k);
+                k += extender_write_again(w->out, args, kinds, &texts, found + k, n - k);
             if (k == n)
                 break;
             bool common = false;
             struct str text = reason(ctx, found[k], &common);
-            struct written written;
-            extender_write_refusal(w, args, found[k], text, &written);
-            if (common)
-                texts[kinds[found[k]]] = written;
+            struct written written = extender_write_refusal(w, args, found[k], text);
+            if (!common)
+                continue;
+            texts.of[kinds[found[k]]] = written;
+            texts.longest = MAX_OF(texts.longest, written.n);
         }
     }
     jwrite_object_end(w);
@@ -555,7 +556,7 @@ static void extender_write_plain_priorities(struct buf *out, const struct filter
             extender_make_rank(rank, scores[i]);
         made[scores[i]] = true;
         memcpy(to, "{\"Host\":", 8);
-        to = extender_copy_name(to + 8, args->names[i], safe_end);
+        to = extender_copy_name(to + 8, extender_quoted(args->names[i]), safe_end);
         memcpy(to, rank->bytes, sizeof(rank->bytes));
         to += rank->n;
     }

@@ -7,12 +7,16 @@
 #include "codec/jscan.h"
 #include "codec/jtoken.h"
 
-static inline const char *jskim_over_space(const char *p, const char *end)
+/* Moves over white space. Returns the character behind it; -1: the end. */
+static inline int jskim_next(const char **p, const char *end)
 {
-    while (p < end && (unsigned char)*p <= ' ' &&
-           (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r'))
-        p++;
-    return p;
+    const char *at = *p;
+    if (at < end && (unsigned char)*at > ' ') /* nearly all */
+        return (unsigned char)*at;
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r'))
+        at++;
+    *p = at;
+    return at < end ? (unsigned char)*at : -1;
 }
 
 /* Moves over a character that is not plain; NULL: it is invalid. */
@@ -48,10 +52,10 @@ static const char *jskim_over_literal(const char *p, const char *end, struct str
     return is ? p + literal.n : NULL;
 }
 
-/* Moves over a value without brackets. p < end */
-static inline const char *jskim_over_scalar(const char *p, const char *end)
+/* Moves over a value without brackets, of which c is the first character. NULL: it is invalid. */
+static inline const char *jskim_over_scalar(const char *p, const char *end, int c)
 {
-    switch (*p) {
+    switch (c) {
     case '"':
         return jskim_over_string(p + 1, end);
     case 't':
@@ -61,23 +65,21 @@ static inline const char *jskim_over_scalar(const char *p, const char *end)
     case 'n':
         return jskim_over_literal(p, end, STR("null"));
     default: {
-        size_t n = *p == '-' || (*p >= '0' && *p <= '9') ? jtoken_number(p, end) : 0;
+        size_t n = c == '-' || (c >= '0' && c <= '9') ? jtoken_number(p, end) : 0;
         return n == 0 ? NULL : p + n;
     }
     }
 }
 
-/* Moves over a member's name and the colon; p is where the name must begin. */
-static inline const char *jskim_over_name(const char *p, const char *end)
+/* Moves over a member's name, of which c should be the quote, and the colon. Returns the first
+ * character of its value; -1: it is invalid. */
+static inline int jskim_over_name(const char **p, const char *end, int c)
 {
-    p = jskim_over_space(p, end);
-    if (p == end || *p != '"')
-        return NULL;
-    p = jskim_over_string(p + 1, end);
-    if (p == NULL)
-        return NULL;
-    p = jskim_over_space(p, end);
-    return p < end && *p == ':' ? p + 1 : NULL;
+    const char *behind = c == '"' ? jskim_over_string(*p + 1, end) : NULL;
+    if (behind == NULL || jskim_next(&behind, end) != ':')
+        return -1;
+    *p = behind + 1;
+    return jskim_next(p, end);
 }
 
 struct open {
@@ -90,46 +92,51 @@ static inline bool jskim_in_array(const struct open *o)
     return (o->arrays & 1) != 0;
 }
 
-/* Moves over closing brackets and white space. NULL: the end came while a level was open. */
-static inline const char *jskim_over_closing(const char *p, const char *end, struct open *o)
+/* Moves over closing brackets, of which c may be the first one. Returns the character behind them;
+ * behind the last one of the value: 0. */
+static inline int jskim_over_closing(const char **p, const char *end, struct open *o, int c)
 {
-    for (; o->depth > 0; o->depth--, o->arrays >>= 1) {
-        p = jskim_over_space(p, end);
-        if (p == end)
-            return NULL;
-        if (*p != (jskim_in_array(o) ? ']' : '}'))
-            break;
-        p++;
+    while (o->depth > 0 && c == (jskim_in_array(o) ? ']' : '}')) {
+        (*p)++;
+        o->arrays >>= 1;
+        o->depth--;
+        c = o->depth == 0 ? 0 : jskim_next(p, end);
     }
-    return p;
+    return c;
 }
 
 const char *jskim_value(const char *p, const char *end, unsigned room)
 {
     struct open o = {.depth = 0};
-    for (;;) {
-        p = jskim_over_space(p, end);
-        if (p == end)
+    int c = jskim_next(&p, end);
+    for (;;) { /* c is the first character of a value, at p */
+        bool first = c == '{' || c == '[';
+        if (first && o.depth == room)
             return NULL;
-        bool opens = *p == '{' || *p == '[';
-        unsigned inside = o.depth + 1;
-        if (opens) {
-            if (o.depth++ == room)
-                return NULL;
-            o.arrays = o.arrays << 1 | (*p++ == '[' ? 1 : 0);
+        if (first && end - p >= 2 && p[1] == c + 2) { /* {} or []: half of a managedFields entry */
+            first = false;
+            p += 2;
+        } else if (first) {
+            o.depth++;
+            o.arrays = o.arrays << 1 | (c == '[' ? 1 : 0);
+            p++;
         } else {
-            p = jskim_over_scalar(p, end);
+            p = jskim_over_scalar(p, end, c);
         }
-        if (p != NULL)
-            p = jskim_over_closing(p, end, &o);
         if (p == NULL || o.depth == 0)
             return p;
+        unsigned inside = o.depth;
+        c = jskim_over_closing(&p, end, &o, jskim_next(&p, end));
+        if (o.depth == 0)
+            return p;
         /* The first element after an opening bracket has no comma before it. */
-        if (!(opens && o.depth == inside) && *p++ != ',')
-            return NULL;
+        if (!first || o.depth < inside) {
+            if (c != ',')
+                return NULL;
+            p++;
+            c = jskim_next(&p, end);
+        }
         if (!jskim_in_array(&o))
-            p = jskim_over_name(p, end);
-        if (p == NULL)
-            return NULL;
+            c = jskim_over_name(&p, end, c);
     }
 }

@@ -41,14 +41,19 @@ static const struct {
 
 #define USUAL 2 /* the size of the decisions that are measured */
 
+struct question {
+    struct buf args;
+    size_t head; /* bytes before the list of names */
+};
+
 struct decision {
     struct verbs_fixture verbs;
     size_t nodes;
     uint64_t cards;
     uint64_t random;
     unsigned pods;
-    struct buf args[COUNT_OF(sizes)]; /* requests for pods of each size */
-    struct buf anew[ROUNDS + 8];
+    struct question usual[COUNT_OF(sizes)]; /* for pods of each size */
+    struct question anew[ROUNDS + 8];
     size_t n_anew;
     unsigned n_seen;
     struct buf next; /* the request of prioritize */
@@ -95,9 +100,10 @@ static void build(struct decision *d)
 }
 
 /* less: taken away from the memory, so that the request is a new one of nearly the same size. */
-static void write_args(struct decision *d, struct buf *out, unsigned cards, unsigned milli,
-                       unsigned less)
+static void write_question(struct decision *d, struct question *q, unsigned cards, unsigned milli,
+                           unsigned less)
 {
+    static const char key[] = "\"NodeNames\":";
     char labels[64] = "";
     char limits[64];
     if (cards > 1)
@@ -109,8 +115,12 @@ static void write_args(struct decision *d, struct buf *out, unsigned cards, unsi
                               .limits = limits,
                               .namespace = "team-00",
                               .containers = 1};
-    buf_init(out, MIB);
-    bench_write_args(out, &wish, d->nodes);
+    buf_init(&q->args, MIB);
+    bench_write_args(&q->args, &wish, d->nodes);
+    const char *names = memmem(q->args.p, q->args.n, key, sizeof(key) - 1);
+    if (names == NULL)
+        abort();
+    q->head = (size_t)(names - q->args.p) + sizeof(key) - 1;
 }
 
 /* The names in the answer, with their brackets. */
@@ -142,13 +152,13 @@ static void place(struct decision *d, size_t size)
     struct request request;
     struct err e = ERR_INIT;
     char uid[32];
-    verbs_ask(v, filter_handle, buf_str(&d->args[size]));
+    verbs_ask(v, filter_handle, buf_str(&d->usual[size].args));
     struct str names = names_of(&v->answer);
     if (names.n <= 2)
         return;
     const char *quote = memchr(names.p + 2, '"', names.n - 2);
     if (quote == NULL ||
-        extender_read_filter(buf_str(&d->args[size]), &v->arena, NULL, &args, &e) != OK)
+        extender_read_filter(buf_str(&d->usual[size].args), &v->arena, NULL, &args, &e) != OK)
         abort();
     (void)snprintf(uid, sizeof(uid), "uid-%u", d->pods++);
     args.pod.uid = args.pod.name = str_of(uid);
@@ -181,14 +191,12 @@ static void fill(struct decision *d)
     d->verbs.service.shortlist = SHORTLIST;
 }
 
-static void decide(struct decision *d, const struct buf *args)
+static void decide(struct decision *d, const struct question *q)
 {
-    static const char key[] = "\"NodeNames\":";
     struct verbs_fixture *v = &d->verbs;
-    verbs_ask(v, filter_handle, buf_str(args));
-    const char *behind = memmem(args->p, args->n, key, sizeof(key) - 1);
+    verbs_ask(v, filter_handle, buf_str(&q->args));
     buf_clear(&d->next, SIZE_MAX);
-    buf_put(&d->next, (struct str){args->p, (size_t)(behind - args->p) + sizeof(key) - 1});
+    buf_put(&d->next, str_head(buf_str(&q->args), q->head));
     buf_put(&d->next, names_of(&v->answer));
     buf_putc(&d->next, '}');
     verbs_ask(v, prioritize_handle, buf_str(&d->next));
@@ -198,7 +206,7 @@ static void decide(struct decision *d, const struct buf *args)
 static void take_next_pod(struct decision *d)
 {
     static const char key[] = "\"uid\":\"";
-    struct buf *args = &d->args[USUAL];
+    struct buf *args = &d->usual[USUAL].args;
     char digits[9];
     char *uid = memmem(args->p, args->n, key, sizeof(key) - 1);
     if (uid == NULL)
@@ -211,7 +219,7 @@ static size_t decide_seen(void *ctx)
 {
     struct decision *d = ctx;
     take_next_pod(d);
-    decide(d, &d->args[USUAL]);
+    decide(d, &d->usual[USUAL]);
     return 1;
 }
 
@@ -246,9 +254,9 @@ static void measure(enum pack policy)
     build(&d);
     buf_init(&d.next, MIB);
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
-        write_args(&d, &d.args[i], sizes[i].cards, sizes[i].milli, 0);
+        write_question(&d, &d.usual[i], sizes[i].cards, sizes[i].milli, 0);
     for (size_t i = 0; i < COUNT_OF(d.anew); i++)
-        write_args(&d, &d.anew[i], 1, sizes[USUAL].milli, (unsigned)i + 1);
+        write_question(&d, &d.anew[i], 1, sizes[USUAL].milli, (unsigned)i + 1);
     fill(&d);
     learn(&d);
     place(&d, USUAL);
@@ -268,9 +276,9 @@ static void measure(enum pack policy)
                                       .sense = BENCH_AT_MOST});
     }
     for (size_t i = 0; i < COUNT_OF(d.anew); i++)
-        buf_done(&d.anew[i]);
+        buf_done(&d.anew[i].args);
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
-        buf_done(&d.args[i]);
+        buf_done(&d.usual[i].args);
     buf_done(&d.next);
     verbs_close(&d.verbs);
 }

@@ -157,7 +157,8 @@ static void filter_report(const struct filter *f)
     const unsigned *counts = f->judgement.counts;
     char bytes[512];
     struct buf text = BUF_ON(bytes);
-    verdict_counts(&text, counts);
+    if (counts[VERDICT_FITS] == 0)
+        verdict_counts(&text, counts);
     if (counts[VERDICT_FITS] == 0)
         log_info("pod fits on no node", kv_str("namespace", f->args->pod.namespace),
                  kv_str("pod", f->args->pod.name), kv_int("mem", f->judgement.request.mem),
@@ -207,13 +208,16 @@ static void filter_rank_by_keys(const struct filter *f, struct rank *best)
 {
     const uint64_t *scores = f->judgement.scores;
     const uint64_t *keys = f->args->keys;
-    unsigned __int128 worst = 0; /* of a full rank */
+    unsigned __int128 worst = 0;     /* of a full rank */
+    uint64_t least = SCORE_NONE + 1; /* the score of `worst` */
     for (size_t i = 0, n = f->args->n; i < n; i++) {
-        if (filter_place(scores[i], keys[i]) < worst || scores[i] == SCORE_NONE)
+        if (scores[i] < least || filter_place(scores[i], keys[i]) < worst)
             continue;
         rank_offer(best, (struct rank_entry){scores[i], f->args->names[i], i});
-        if (best->n == best->max)
-            worst = filter_place(best->entries[0].score, keys[best->entries[0].i]);
+        if (best->n < best->max)
+            continue;
+        least = best->entries[0].score;
+        worst = filter_place(least, keys[best->entries[0].i]);
     }
 }
 

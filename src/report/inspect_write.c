@@ -7,6 +7,7 @@
 
 #include "codec/jwrite.h"
 #include "codec/stamp.h"
+#include "report/held.h"
 
 #include <stdlib.h>
 
@@ -30,53 +31,32 @@ struct inspect_node {
     const struct measured_node *measured; /* NULL: unknown, or not asked for */
 };
 
-/* card: one that the node has, or -1. */
-static void inspect_write_pod_measured(struct jwrite *w, const struct inspect_node *x,
-                                       const struct pod *p, int64_t card, int64_t share)
-{
-    uint32_t mib = 0;
-    if (card < 0 || !measured_pod_of(x->all, x->measured, p->uid, (uint32_t)card, &mib))
-        return;
-    inspect_write_put_i64(w, STR("usedMiB"), mib);
-    if (!measured_exceeds(measured_card_of(x->measured, (uint32_t)card), x->node->cards[card].total,
-                          share, mib))
-        return;
-    jwrite_key(w, STR("exceeds"));
-    jwrite_bool(w, true);
-}
-
-static void inspect_write_pod(struct jwrite *w, const struct inspect_node *x, const struct pod *p,
-                              int64_t card, int64_t used, uint32_t cores)
+static void inspect_write_pod(struct jwrite *w, const struct inspect_node *x, const struct held *h)
 {
     jwrite_object_begin(w);
-    inspect_write_put_str(w, STR("name"), p->name);
-    inspect_write_put_str(w, STR("namespace"), p->namespace);
-    inspect_write_put_i64(w, STR("usedGPU"), used);
-    if (x->form == INSPECT_CARDS && cores > 0)
-        inspect_write_put_i64(w, STR("compute"), cores);
-    inspect_write_pod_measured(w, x, p, card, used);
+    inspect_write_put_str(w, STR("name"), h->pod->name);
+    inspect_write_put_str(w, STR("namespace"), h->pod->namespace);
+    inspect_write_put_i64(w, STR("usedGPU"), h->mem);
+    if (x->form == INSPECT_CARDS && h->cores > 0)
+        inspect_write_put_i64(w, STR("compute"), h->cores);
+    if (h->known)
+        inspect_write_put_i64(w, STR("usedMiB"), h->used_mib);
+    if (h->exceeds) {
+        jwrite_key(w, STR("exceeds"));
+        jwrite_bool(w, true);
+    }
     jwrite_object_end(w);
 }
 
 /* A pod is shown on each of its cards; without a valid one, on card -1. */
 static void inspect_write_pods(struct jwrite *w, const struct inspect_node *x, int64_t card)
 {
-    const struct node *n = x->node;
+    struct held_walk walk = {.node = x->node, .card = card, .all = x->all, .measured = x->measured};
+    struct held h;
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        const struct holding *h = p->holding;
-        if (card < 0 && h->n_shares == 0 && p->request->mem > 0)
-            inspect_write_pod(w, x, p, card, p->request->mem, 0);
-        for (uint32_t i = 0; i < h->n_shares; i++) {
-            const struct share *s = &h->shares[i];
-            bool valid = node_has_card(n, s->card);
-            if (valid && s->card == card)
-                inspect_write_pod(w, x, p, card, node_charge_of(n, p->request, s), s->cores);
-            else if (!valid && card < 0)
-                inspect_write_pod(w, x, p, card, s->mem, s->cores);
-        }
-    }
+    while (held_next(&walk, &h))
+        inspect_write_pod(w, x, &h);
     jwrite_array_end(w);
 }
 

@@ -7,6 +7,7 @@
 #include "codec/stamp.h"
 #include "daemon/limit.h"
 #include "daemon/page/ui_least.h"
+#include "report/held.h"
 #include "report/reason.h"
 
 /* The longest text about a request or a reason; a longer one is left out. */
@@ -47,51 +48,29 @@ struct ui_node {
     const struct measured_node *measured; /* NULL: unknown */
 };
 
-/* What the pod really uses of the card, if it is known; card: one that the node has, or -1. */
-static void ui_write_measured(struct jwrite *w, const struct ui_node *x, const struct pod *p,
-                              int64_t card, int64_t share)
-{
-    uint32_t mib = 0;
-    if (card < 0 || !measured_pod_of(x->all, x->measured, p->uid, (uint32_t)card, &mib))
-        return;
-    ui_write_put_number(w, STR("usedMiB"), mib);
-    ui_write_put_true(w, STR("exceeds"),
-                      measured_exceeds(measured_card_of(x->measured, (uint32_t)card),
-                                       x->node->cards[card].total, share, mib));
-}
-
-static void ui_write_held(struct jwrite *w, const struct ui_node *x, const struct pod *p,
-                          int64_t card, int64_t mem, uint32_t cores)
+static void ui_write_held(struct jwrite *w, const struct held *h)
 {
     jwrite_object_begin(w);
-    ui_write_put_str(w, STR("namespace"), p->namespace);
-    ui_write_put_str(w, STR("name"), p->name);
-    ui_write_put_number(w, STR("mem"), mem);
-    ui_write_put_some(w, STR("cores"), cores);
-    ui_write_put_true(w, STR("reserved"), p->state == POD_RESERVED);
-    ui_write_measured(w, x, p, card, mem);
+    ui_write_put_str(w, STR("namespace"), h->pod->namespace);
+    ui_write_put_str(w, STR("name"), h->pod->name);
+    ui_write_put_number(w, STR("mem"), h->mem);
+    ui_write_put_some(w, STR("cores"), h->cores);
+    ui_write_put_true(w, STR("reserved"), h->pod->state == POD_RESERVED);
+    if (h->known)
+        ui_write_put_number(w, STR("usedMiB"), h->used_mib);
+    ui_write_put_true(w, STR("exceeds"), h->exceeds);
     jwrite_object_end(w);
 }
 
 /* Writes the pods on that card; -1: the pods without a valid card, as in inspect. */
 static void ui_write_pods(struct jwrite *w, const struct ui_node *x, int64_t card)
 {
-    const struct node *n = x->node;
+    struct held_walk walk = {.node = x->node, .card = card, .all = x->all, .measured = x->measured};
+    struct held h;
     jwrite_key(w, STR("pods"));
     jwrite_array_begin(w);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        const struct holding *h = p->holding;
-        if (card < 0 && h->n_shares == 0 && p->request->mem > 0)
-            ui_write_held(w, x, p, card, p->request->mem, 0);
-        for (uint32_t i = 0; i < h->n_shares; i++) {
-            const struct share *s = &h->shares[i];
-            bool valid = node_has_card(n, s->card);
-            if (valid && s->card == card)
-                ui_write_held(w, x, p, card, node_charge_of(n, p->request, s), s->cores);
-            else if (!valid && card < 0)
-                ui_write_held(w, x, p, card, s->mem, s->cores);
-        }
-    }
+    while (held_next(&walk, &h))
+        ui_write_held(w, &h);
     jwrite_array_end(w);
 }
 

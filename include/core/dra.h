@@ -18,6 +18,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "core/uuid.h"
 
 /* The longest name of a driver, of a pool and of a node that is stored, as the API server has it.
  */
@@ -74,17 +75,14 @@ struct dra_node {
     struct list_link dirty; /* in the store's `dirty` */
 };
 
-/* "GPU-" and a UUID. */
-#define DRA_UUID_N ((size_t)40)
-
-/* What a slice says of a held device, as in dra_device_view. The texts are in `texts`, or belong to
+/* What a slice says of a held device, as in dra_device_view. The texts are in `rooms`, or belong to
  * the store. */
 struct dra_facts {
     struct str uuid;
     struct str parent;
     uint64_t pci;
     int64_t memory;
-    char texts[2][DRA_UUID_N];
+    struct uuid_room rooms[2];
 };
 
 /* Whether the device of a use is a card that the cache knows. */

@@ -3,66 +3,20 @@
  * many of value 0 come before these: the least byte is the first. All lengths have one byte. */
 #include "core/dra_pack.h"
 
-#define HEX_DIGITS 32
-#define PREFIX_N   4
-
 static_assert(DRA_NAME_MAX <= UINT8_MAX && DRA_PACK_TEXT_MAX <= UINT8_MAX, "one byte each");
-
-enum dra_pack_kind {
-    DRA_PACK_NONE, /* absent, or empty */
-    DRA_PACK_TEXT, /* its length, then the text */
-    DRA_PACK_GPU,  /* "GPU-" and a UUID of lower case, in 16 bytes */
-    DRA_PACK_MIG,
-};
-
-static const struct str prefixes[] = {[DRA_PACK_GPU] = STR("GPU-"), [DRA_PACK_MIG] = STR("MIG-")};
-
-/* 8-4-4-4-12 */
-static bool dra_pack_is_dash(size_t i)
-{
-    return i == 8 || i == 13 || i == 18 || i == 23;
-}
-
-/* 16: no digit. */
-static unsigned dra_pack_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
-}
-
-static bool dra_pack_is_uuid(struct str text)
-{
-    if (text.n != DRA_UUID_N - PREFIX_N)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        if (dra_pack_is_dash(i) ? text.p[i] != '-' : dra_pack_digit(text.p[i]) > 15)
-            return false;
-    }
-    return true;
-}
-
-static enum dra_pack_kind dra_pack_kind_of(struct str text)
-{
-    for (size_t k = DRA_PACK_GPU; k < COUNT_OF(prefixes); k++) {
-        if (str_starts(text, prefixes[k]) && dra_pack_is_uuid(str_skip(text, PREFIX_N)))
-            return (enum dra_pack_kind)k;
-    }
-    return text.n == 0 ? DRA_PACK_NONE : DRA_PACK_TEXT;
-}
 
 static size_t dra_pack_text_size(struct str text)
 {
-    switch (dra_pack_kind_of(text)) {
-    case DRA_PACK_NONE:
+    switch (uuid_kind_of(text)) {
+    case UUID_NONE:
         return 1;
-    case DRA_PACK_TEXT:
+    case UUID_TEXT:
         return 2 + str_head(text, DRA_PACK_TEXT_MAX).n;
-    case DRA_PACK_GPU:
-    case DRA_PACK_MIG:
+    case UUID_GPU:
+    case UUID_MIG:
         break;
     }
-    return 1 + HEX_DIGITS / 2;
+    return 1 + UUID_BYTES;
 }
 
 /* The low bytes that are 0, as a capacity of whole MiB has. */
@@ -137,24 +91,14 @@ static unsigned char *dra_pack_bytes(unsigned char *at, struct str text)
 
 static unsigned char *dra_pack_text(unsigned char *at, struct str text)
 {
-    enum dra_pack_kind kind = dra_pack_kind_of(text);
-    unsigned high = 0;
-    bool half = false;
+    enum uuid_kind kind = uuid_kind_of(text);
     *at++ = (unsigned char)kind;
-    if (kind == DRA_PACK_NONE)
+    if (kind == UUID_NONE)
         return at;
-    if (kind == DRA_PACK_TEXT)
+    if (kind == UUID_TEXT)
         return dra_pack_bytes(at, str_head(text, DRA_PACK_TEXT_MAX));
-    for (size_t i = PREFIX_N; i < text.n; i++) {
-        unsigned digit = dra_pack_digit(text.p[i]);
-        if (digit > 15)
-            continue;
-        if (half)
-            *at++ = (unsigned char)(high << 4 | digit);
-        high = digit;
-        half = !half;
-    }
-    return at;
+    uuid_pack(text, at);
+    return at + UUID_BYTES;
 }
 
 static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
@@ -184,27 +128,15 @@ static struct str dra_pack_read_bytes(const unsigned char **at)
     return text;
 }
 
-static struct str dra_pack_read_text(const unsigned char **at, char to[static DRA_UUID_N])
+static struct str dra_pack_read_text(const unsigned char **at, struct uuid_room *room)
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned kind = *(*at)++;
-    size_t taken = 0;
-    if (kind == DRA_PACK_NONE)
+    enum uuid_kind kind = (enum uuid_kind) * (*at)++;
+    if (kind == UUID_NONE)
         return STR_NULL;
-    if (kind == DRA_PACK_TEXT)
+    if (kind == UUID_TEXT)
         return dra_pack_read_bytes(at);
-    memcpy(to, prefixes[kind].p, PREFIX_N);
-    for (size_t i = PREFIX_N; i < DRA_UUID_N; i++) {
-        if (dra_pack_is_dash(i - PREFIX_N)) {
-            to[i] = '-';
-            continue;
-        }
-        unsigned byte = (*at)[taken / 2];
-        to[i] = digits[taken % 2 == 0 ? byte >> 4 : byte & 15];
-        taken++;
-    }
-    *at += HEX_DIGITS / 2;
-    return (struct str){to, DRA_UUID_N};
+    *at += UUID_BYTES;
+    return uuid_unpack(kind, *at - UUID_BYTES, room);
 }
 
 static uint64_t dra_pack_read_number(const unsigned char **at)
@@ -219,10 +151,10 @@ static uint64_t dra_pack_read_number(const unsigned char **at)
 static void dra_pack_skip_text(const unsigned char **at)
 {
     unsigned kind = *(*at)++;
-    if (kind == DRA_PACK_TEXT)
+    if (kind == UUID_TEXT)
         (void)dra_pack_read_bytes(at);
-    else if (kind != DRA_PACK_NONE)
-        *at += HEX_DIGITS / 2;
+    else if (kind != UUID_NONE)
+        *at += UUID_BYTES;
 }
 
 struct str dra_pack_name(const unsigned char *record)
@@ -243,8 +175,8 @@ const unsigned char *dra_pack_next(const unsigned char *record)
 void dra_unpack(const unsigned char *record, struct dra_facts *ret)
 {
     (void)dra_pack_read_bytes(&record);
-    ret->uuid = dra_pack_read_text(&record, ret->texts[0]);
-    ret->parent = dra_pack_read_text(&record, ret->texts[1]);
+    ret->uuid = dra_pack_read_text(&record, &ret->rooms[0]);
+    ret->parent = dra_pack_read_text(&record, &ret->rooms[1]);
     uint64_t pci = dra_pack_read_number(&record);
     ret->pci = pci >> 1 | pci << 63;
     ret->memory = (int64_t)dra_pack_read_number(&record);

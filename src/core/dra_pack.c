@@ -1,22 +1,32 @@
 /* A record is the length of the name, the name, the UUID, the parent's UUID, the PCI address and
- * the capacity. A UUID begins with its kind. A number begins with how many bytes follow, and how
- * many of value 0 come before these: the least byte is the first. All lengths have one byte. */
+ * the capacity. A UUID is its kind; a text that is none follows with its length. A number begins
+ * with how many bytes follow, and how many of value 0 come before these: the least byte is the
+ * first. All lengths have one byte. */
 #include "core/dra_pack.h"
 
-static_assert(DRA_NAME_MAX <= UINT8_MAX && DRA_PACK_TEXT_MAX <= UINT8_MAX, "one byte each");
+#include "base/mem.h"
+
+/* Of a UUID that is none of NVIDIA's driver: no card has a longer one, and the API server allows
+ * 64. */
+#define TEXT_MAX ((size_t)255)
+
+static_assert(DRA_NAME_MAX <= UINT8_MAX && TEXT_MAX <= UINT8_MAX, "one byte each");
+
+struct dra_shape {
+    struct interned interned;
+    uint32_t n_devices;
+    uint32_t n_bytes;
+    unsigned char records[];
+};
 
 static size_t dra_pack_text_size(struct str text)
 {
-    switch (uuid_kind_of(text)) {
-    case UUID_NONE:
-        return 1;
-    case UUID_TEXT:
-        return 2 + str_head(text, DRA_PACK_TEXT_MAX).n;
-    case UUID_GPU:
-    case UUID_MIG:
-        break;
-    }
-    return 1 + UUID_BYTES;
+    return uuid_kind_of(text) == UUID_TEXT ? 2 + str_head(text, TEXT_MAX).n : 1;
+}
+
+static size_t dra_pack_short_size(struct str text)
+{
+    return uuid_is_short(uuid_kind_of(text)) ? UUID_BYTES : 0;
 }
 
 /* The low bytes that are 0, as a capacity of whole MiB has. */
@@ -74,7 +84,9 @@ static uint64_t dra_pack_pci(uint64_t pci)
     return pci << 1 | pci >> 63;
 }
 
-size_t dra_pack_size(const struct dra_device_view *v)
+/* ---- writing ---- */
+
+static size_t dra_pack_record_size(const struct dra_device_view *v)
 {
     assert(v->name.n <= DRA_NAME_MAX);
     return 1 + v->name.n + dra_pack_text_size(v->uuid) + dra_pack_text_size(v->parent) +
@@ -93,12 +105,7 @@ static unsigned char *dra_pack_text(unsigned char *at, struct str text)
 {
     enum uuid_kind kind = uuid_kind_of(text);
     *at++ = (unsigned char)kind;
-    if (kind == UUID_NONE)
-        return at;
-    if (kind == UUID_TEXT)
-        return dra_pack_bytes(at, str_head(text, DRA_PACK_TEXT_MAX));
-    uuid_pack(text, at);
-    return at + UUID_BYTES;
+    return kind == UUID_TEXT ? dra_pack_bytes(at, str_head(text, TEXT_MAX)) : at;
 }
 
 static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
@@ -112,7 +119,7 @@ static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
     return at;
 }
 
-unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
+static unsigned char *dra_pack_record(unsigned char *at, const struct dra_device_view *v)
 {
     at = dra_pack_bytes(at, v->name);
     at = dra_pack_text(at, v->uuid);
@@ -121,63 +128,139 @@ unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
     return dra_pack_number(at, (uint64_t)v->memory);
 }
 
-static struct str dra_pack_read_bytes(const unsigned char **at)
+static bool dra_pack_is_like(const struct interned *thing, const void *like)
 {
-    struct str text = {(const char *)*at + 1, **at};
-    *at += 1 + text.n;
+    const struct dra_shape *s = (const struct dra_shape *)(const void *)thing;
+    const struct dra_shape *other = like;
+    return s->n_devices == other->n_devices && s->n_bytes == other->n_bytes &&
+           memcmp(s->records, other->records, s->n_bytes) == 0;
+}
+
+struct dra_shape *dra_shape_take(struct intern_table *t, const struct dra_device_view *devices,
+                                 size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        size += dra_pack_record_size(&devices[i]);
+    struct dra_shape *s = mem_alloc(sizeof(*s) + size);
+    if (s == NULL)
+        return NULL;
+    unsigned char *at = s->records;
+    for (size_t i = 0; i < n; i++)
+        at = dra_pack_record(at, &devices[i]);
+    s->n_devices = (uint32_t)n;
+    s->n_bytes = (uint32_t)size;
+    assert(at == s->records + size);
+    uint64_t hash = siphash13(t->seed, (struct str){(const char *)s->records, size});
+    struct interned *kept = intern_keep(t, &s->interned, hash, dra_pack_is_like);
+    return kept == NULL ? NULL : CONTAINER_OF(kept, struct dra_shape, interned);
+}
+
+void dra_shape_give(struct intern_table *t, struct dra_shape *s)
+{
+    if (s != NULL)
+        intern_give(t, &s->interned);
+}
+
+size_t dra_pack_uuids_size(const struct dra_device_view *devices, size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        size += dra_pack_short_size(devices[i].uuid) + dra_pack_short_size(devices[i].parent);
+    return size;
+}
+
+static unsigned char *dra_pack_short(unsigned char *at, struct str text)
+{
+    if (!uuid_is_short(uuid_kind_of(text)))
+        return at;
+    uuid_pack(text, at);
+    return at + UUID_BYTES;
+}
+
+unsigned char *dra_pack_uuids(unsigned char *at, const struct dra_device_view *devices, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        at = dra_pack_short(at, devices[i].uuid);
+        at = dra_pack_short(at, devices[i].parent);
+    }
+    return at;
+}
+
+/* ---- reading ---- */
+
+/* Where a reader is, in the records and in the UUIDs. */
+struct dra_cursor {
+    const unsigned char *record;
+    const unsigned char *uuids;
+};
+
+static struct str dra_pack_read_bytes(struct dra_cursor *at)
+{
+    struct str text = {(const char *)at->record + 1, *at->record};
+    at->record += 1 + text.n;
     return text;
 }
 
-static struct str dra_pack_read_text(const unsigned char **at, struct uuid_room *room)
+static struct str dra_pack_read_text(struct dra_cursor *at, struct uuid_room *room)
 {
-    enum uuid_kind kind = (enum uuid_kind) * (*at)++;
-    if (kind == UUID_NONE)
-        return STR_NULL;
+    enum uuid_kind kind = (enum uuid_kind) * at->record++;
     if (kind == UUID_TEXT)
         return dra_pack_read_bytes(at);
-    *at += UUID_BYTES;
-    return uuid_unpack(kind, *at - UUID_BYTES, room);
+    if (kind == UUID_NONE)
+        return STR_NULL;
+    at->uuids += UUID_BYTES;
+    return uuid_unpack(kind, at->uuids - UUID_BYTES, room);
 }
 
-static uint64_t dra_pack_read_number(const unsigned char **at)
+static void dra_pack_skip_text(struct dra_cursor *at)
 {
-    unsigned head = *(*at)++;
+    enum uuid_kind kind = (enum uuid_kind) * at->record++;
+    if (kind == UUID_TEXT)
+        (void)dra_pack_read_bytes(at);
+    at->uuids += uuid_is_short(kind) ? UUID_BYTES : 0;
+}
+
+static uint64_t dra_pack_read_number(struct dra_cursor *at)
+{
+    unsigned head = *at->record++;
     uint64_t v = 0;
     for (unsigned i = 0; i < (head & 15); i++)
-        v |= (uint64_t) * (*at)++ << (8 * (i + (head >> 4)));
+        v |= (uint64_t)*at->record++ << (8 * (i + (head >> 4)));
     return v;
 }
 
-static void dra_pack_skip_text(const unsigned char **at)
+/* The rest of a record, behind the name. */
+static void dra_pack_read_facts(struct dra_cursor *at, struct dra_facts *ret)
 {
-    unsigned kind = *(*at)++;
-    if (kind == UUID_TEXT)
-        (void)dra_pack_read_bytes(at);
-    else if (kind != UUID_NONE)
-        *at += UUID_BYTES;
-}
-
-struct str dra_pack_name(const unsigned char *record)
-{
-    return dra_pack_read_bytes(&record);
-}
-
-const unsigned char *dra_pack_next(const unsigned char *record)
-{
-    (void)dra_pack_read_bytes(&record);
-    dra_pack_skip_text(&record);
-    dra_pack_skip_text(&record);
-    (void)dra_pack_read_number(&record);
-    (void)dra_pack_read_number(&record);
-    return record;
-}
-
-void dra_unpack(const unsigned char *record, struct dra_facts *ret)
-{
-    (void)dra_pack_read_bytes(&record);
-    ret->uuid = dra_pack_read_text(&record, &ret->rooms[0]);
-    ret->parent = dra_pack_read_text(&record, &ret->rooms[1]);
-    uint64_t pci = dra_pack_read_number(&record);
+    ret->uuid = dra_pack_read_text(at, &ret->rooms[0]);
+    ret->parent = dra_pack_read_text(at, &ret->rooms[1]);
+    uint64_t pci = dra_pack_read_number(at);
     ret->pci = pci >> 1 | pci << 63;
-    ret->memory = (int64_t)dra_pack_read_number(&record);
+    ret->memory = (int64_t)dra_pack_read_number(at);
+}
+
+static void dra_pack_skip_facts(struct dra_cursor *at)
+{
+    dra_pack_skip_text(at);
+    dra_pack_skip_text(at);
+    (void)dra_pack_read_number(at);
+    (void)dra_pack_read_number(at);
+}
+
+bool dra_shape_find(const struct dra_shape *s, const unsigned char *uuids, struct str name,
+                    uint32_t *ret_index, struct dra_facts *ret)
+{
+    struct dra_cursor at = {s->records, uuids};
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        if (!str_eq(dra_pack_read_bytes(&at), name)) {
+            dra_pack_skip_facts(&at);
+            continue;
+        }
+        *ret_index = i;
+        if (ret != NULL)
+            dra_pack_read_facts(&at, ret);
+        return true;
+    }
+    return false;
 }

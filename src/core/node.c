@@ -445,11 +445,15 @@ void node_unclaim(struct pod *p)
     node_stamp(n);
 }
 
+/* What mem_alloc aligns is at most so far from a cache line. */
+#define SLACK (CACHE_LINE - _Alignof(max_align_t))
+static_assert(offsetof(struct node, name) % _Alignof(max_align_t) == 0, "else SLACK is too little");
+
 /* Aligns the struct so that its fields from `name` on begin a cache line: what filter reads is then
  * in one line, for names of up to 32 bytes. */
 struct node *node_new(struct str name, bool guarded)
 {
-    char *block = mem_alloc(sizeof(struct node) + name.n + CACHE_LINE);
+    char *block = mem_alloc(sizeof(struct node) + name.n + SLACK);
     if (block == NULL)
         return NULL;
     size_t past = (size_t)((uintptr_t)(block + offsetof(struct node, name)) % CACHE_LINE);

@@ -16,8 +16,10 @@
  */
 #pragma once
 
+#include "base/intern.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "core/uuid.h"
 
 /* The longest name of a driver, of a pool and of a node that is stored, as the API server has it.
  */
@@ -74,17 +76,14 @@ struct dra_node {
     struct list_link dirty; /* in the store's `dirty` */
 };
 
-/* "GPU-" and a UUID. */
-#define DRA_UUID_N ((size_t)40)
-
-/* What a slice says of a held device, as in dra_device_view. The texts are in `texts`, or belong to
+/* What a slice says of a held device, as in dra_device_view. The texts are in `rooms`, or belong to
  * the store. */
 struct dra_facts {
     struct str uuid;
     struct str parent;
     uint64_t pci;
     int64_t memory;
-    char texts[2][DRA_UUID_N];
+    struct uuid_room rooms[2];
 };
 
 /* Whether the device of a use is a card that the cache knows. */
@@ -100,8 +99,8 @@ struct dra_use {
     struct list_link in_pool;
     struct list_link on_node; /* of `node` */
     struct dra_pool *pool;
-    const unsigned char *found; /* see dra_use_facts; NULL: no slice names it */
-    struct dra_node *node;      /* NULL: the device has none, and can't be a card */
+    const struct dra_slice *slice; /* that names the device; NULL: none does */
+    struct dra_node *node;         /* NULL: the device has none, and can't be a card */
     struct str device;
     int64_t memory;
     bool shared;
@@ -123,12 +122,13 @@ struct dra_class {
 };
 
 struct dra {
-    struct map slices;  /* by name */
-    struct map pools;   /* by driver and name */
-    struct map claims;  /* by UID; only those that hold a device */
-    struct map nodes;   /* struct dra_node by name */
-    struct map classes; /* struct dra_class by name */
-    struct list dirty;  /* nodes whose held devices may have changed */
+    struct map slices;          /* by name */
+    struct map pools;           /* by driver and name */
+    struct map claims;          /* by UID; only those that hold a device */
+    struct map nodes;           /* struct dra_node by name */
+    struct map classes;         /* struct dra_class by name */
+    struct intern_table shapes; /* of the slices; see core/dra_pack.h */
+    struct list dirty;          /* nodes whose held devices may have changed */
 };
 
 /* "0000:3b:00.0" and "00000000:3B:00.0" as one number, never 0; 0: not such an address. */

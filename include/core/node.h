@@ -13,6 +13,7 @@
 #include "core/isolation.h"
 #include "core/limit.h"
 #include "core/pod.h"
+#include "core/uuids.h"
 
 struct card {
     int64_t total; /* in the device plugin's unit (GiB or MiB), as all memory here */
@@ -38,21 +39,15 @@ struct card {
 /* A cluster has ten thousands of them. */
 static_assert(sizeof(struct card) == 48, "bits, so that a card is no larger");
 
-/* Facts about a card that only a table of cards contains. */
+/* Facts about a card that only a table of cards contains. Its UUID, which no other node has, is not
+ * here: see node.uuids. */
 struct card_info {
     struct str model; /* strings: stored in the node_sizes block */
-    struct str uuid;
     struct str profile;
     uint64_t pci;      /* dra_pci; 0: unknown */
     int32_t numa;      /* -1: unknown */
     uint32_t max_pods; /* 0: no limit of its own */
 };
-
-/* Whether a device of this UUID is the card; an empty one names no card. */
-static inline bool card_info_is_named(const struct card_info *i, struct str uuid)
-{
-    return uuid.n > 0 && str_eq_nocase(i->uuid, uuid);
-}
 
 /* What is wrong with the node's own figures. */
 enum node_fault {
@@ -70,8 +65,8 @@ struct card_set {
     uint64_t words[LIMIT_CARDS / 64];
 };
 
-/* What the Node object says, as one block. It never changes, and nodes with equal content share
- * it. */
+/* What the Node object says, except for the UUIDs of the cards, as one block. It never changes, and
+ * nodes with equal content share it. */
 struct node_sizes {
     struct interned interned;
     enum node_fault fault;
@@ -101,7 +96,8 @@ struct node {
     enum node_fault fault; /* copied from `sizes`, like limit, remainder and n_cards */
     int64_t limit;
     int64_t remainder;
-    struct card *cards;
+    struct card *cards;         /* owned; the block of `uuids` is behind them */
+    const unsigned char *uuids; /* of the cards, see core/uuids.h; NULL: none has one */
     uint32_t n_cards;
     struct node_sizes
         *sizes; /* shared, in the cache's table `sizes`; NULL while the node is absent */
@@ -235,10 +231,17 @@ static inline int64_t node_charge_of(const struct node *n, const struct request 
 /* See card.left. */
 uint8_t card_left(const struct card *c);
 
-/* Absent if neither a table nor a label names it. */
+/* Absent if neither a table nor a label names it. The UUID is in `room`, or belongs to the node. */
 struct str node_card_model(const struct node *n, uint32_t card);
-struct str node_card_uuid(const struct node *n, uint32_t card);
+struct str node_card_uuid(const struct node *n, uint32_t card, struct uuid_room *room);
 int32_t node_card_numa(const struct node *n, uint32_t card);
+
+/* Whether a device of this UUID is the card; letters of either case are alike, and an empty one
+ * names no card. */
+bool node_card_is_named(const struct node *n, uint32_t card, struct str uuid);
+
+/* The card with exactly this UUID; INT32_MAX: none. */
+uint32_t node_find_card(const struct node *n, struct str uuid);
 
 /* How many pods the card may have; 0: no limit. */
 uint32_t node_card_max_pods(const struct node *n, uint32_t card);
@@ -270,6 +273,10 @@ static inline void pods_remove(struct pod **first, struct pod *p)
 
 /* Reads the Node object; takes a reference. NULL: allocation failed. */
 struct node_sizes *node_sizes_take(struct intern_table *table, const struct node_view *view);
+
+/* The UUIDs of the cards, by index, in the table that s was read from; they belong to the view. */
+void node_sizes_list_uuids(const struct node_sizes *s, const struct node_view *view,
+                           struct str ret[static LIMIT_CARDS]);
 
 /* Accepts NULL. */
 void node_sizes_give(struct intern_table *table, struct node_sizes *s);

@@ -19,15 +19,13 @@
 void vgpu_read(const struct pod_view *pod, const struct request *r, struct placement *ret);
 
 /* Sets the card of each of the list's grants, as vgpu_read returned them: INT32_MAX where the table
- * has no such UUID. A container's percentage of a larger card raises its grant. sizes NULL: there
- * is no node. */
-void vgpu_locate(struct str list, const struct request *r, const struct node_sizes *sizes,
+ * has no such UUID. A container's percentage of a larger card raises its grant. */
+void vgpu_locate(struct str list, const struct request *r, const struct node *on,
                  struct grant *grants, uint32_t n);
 
-/* Writes the cards of the containers that have any, with a semicolon between two of them; sizes: of
- * a node that has these cards. */
-void vgpu_write(const struct grant *grants, uint32_t n, const struct node_sizes *sizes,
-                struct buf *out);
+/* Writes the cards of the containers that have any, with a semicolon between two of them. The node
+ * has these cards. */
+void vgpu_write(const struct grant *grants, uint32_t n, const struct node *on, struct buf *out);
 
 /* Puts each part of such a list at its container's place in the pod's list. view: of the pod that
  * asks for r. */

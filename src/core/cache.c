@@ -346,7 +346,7 @@ static enum errc cache_reserve_on(struct cache *c, struct pod *p, struct node *n
     struct buf list;
     buf_init(&list, SIZE_MAX);
     if (dialect_has_uuids(r->dialect) && there->n > 0)
-        vgpu_write(there->grants, there->n, n->sizes, &list);
+        vgpu_write(there->grants, there->n, n, &list);
     enum errc code =
         buf_failed(&list) ? ERR_NOMEM : cache_pod_move(c, p, n, r, there, buf_str(&list), false);
     buf_done(&list);

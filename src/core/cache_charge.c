@@ -85,7 +85,7 @@ static struct str cache_charge_find_cards(const struct pod_view *view, const str
     struct str list = vgpu_trim(view->said[r->dialect].idx);
     if (list.n > LIMIT_DEVICES_BYTES)
         return STR("");
-    vgpu_locate(list, r, n->sizes, there->grants, there->n);
+    vgpu_locate(list, r, n, there->grants, there->n);
     return list;
 }
 

@@ -45,11 +45,11 @@ static void cache_dra_join(const struct node *n, struct dra_use *u, struct node_
     u->joined = DRA_NO_CARD;
     dra_use_facts(u, &x);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (infos == NULL ? x.uuid.n > 0 : card_info_is_named(&infos[i], x.uuid))
+        if (infos == NULL ? x.uuid.n > 0 : node_card_is_named(n, i, x.uuid))
             cache_dra_take(n, u, i, infos != NULL ? x.memory : 0, to);
     }
     for (uint32_t i = 0; infos != NULL && u->joined != DRA_CARD && i < n->n_cards; i++) {
-        if (card_info_is_named(&infos[i], x.parent))
+        if (node_card_is_named(n, i, x.parent))
             cache_dra_take(n, u, i, 0, to);
     }
     if (infos == NULL || u->joined == DRA_CARD || x.pci == 0)

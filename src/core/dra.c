@@ -26,10 +26,10 @@ struct dra_slice {
     int64_t generation;
     uint32_t epoch;
     uint32_t n_devices;
-    bool retired;     /* gone or replaced, and not in the map; kept for the uses of its devices */
-    bool apart;       /* each device has its own of `nodes`; else all have the first */
-    uint32_t n_bytes; /* of the records of its devices, which are behind `nodes` */
-    struct dra_node *nodes[]; /* NULL: the device has none */
+    bool retired; /* gone or replaced, and not in the map; kept for the uses of its devices */
+    bool apart;   /* each device has its own of `nodes`; else all have the first */
+    struct dra_shape *shape;  /* shared, in the store's `shapes` */
+    struct dra_node *nodes[]; /* NULL: the device has none. Behind them are the UUIDs */
 };
 
 static uint32_t dra_slice_nodes(const struct dra_slice *s)
@@ -37,7 +37,7 @@ static uint32_t dra_slice_nodes(const struct dra_slice *s)
     return s->apart ? s->n_devices : 1;
 }
 
-static const unsigned char *dra_slice_records(const struct dra_slice *s)
+static const unsigned char *dra_slice_uuids(const struct dra_slice *s)
 {
     return (const unsigned char *)&s->nodes[dra_slice_nodes(s)];
 }
@@ -55,6 +55,7 @@ void dra_init(struct dra *d, struct map_seed seed)
     map_save_memory(&d->pools);
     map_save_memory(&d->claims);
     map_save_memory(&d->nodes);
+    intern_init(&d->shapes, seed);
     list_init(&d->dirty);
 }
 
@@ -144,37 +145,28 @@ static void dra_pool_release(struct dra *d, struct dra_pool *p)
 }
 
 /* *ret_node, unless NULL, is set if the device is found. */
-static const unsigned char *dra_slice_find(const struct dra_slice *s, struct str device,
-                                           struct dra_node **ret_node)
+static bool dra_slice_find(const struct dra_slice *s, struct str device, struct dra_node **ret_node)
 {
     uint32_t i = 0;
-    const unsigned char *end = dra_slice_records(s) + s->n_bytes;
-    for (const unsigned char *x = dra_slice_records(s); x < end; x = dra_pack_next(x), i++) {
-        if (!str_eq(dra_pack_name(x), device))
-            continue;
-        if (ret_node != NULL)
-            *ret_node = s->nodes[s->apart ? i : 0];
-        return x;
-    }
-    return NULL;
+    if (!dra_shape_find(s->shape, dra_slice_uuids(s), device, &i, NULL))
+        return false;
+    if (ret_node != NULL)
+        *ret_node = s->nodes[s->apart ? i : 0];
+    return true;
 }
 
 /* Present slices win over retired ones, then newer generations, then the first. */
-static const unsigned char *dra_pool_find(const struct dra_pool *p, struct str device,
-                                          struct dra_node **ret_node)
+static const struct dra_slice *dra_pool_find(const struct dra_pool *p, struct str device,
+                                             struct dra_node **ret_node)
 {
     const struct dra_slice *best = NULL;
-    const unsigned char *found = NULL;
     LIST_FOR_EACH (const struct dra_slice, s, &p->slices, in_pool) {
         bool better = best == NULL || (best->retired && !s->retired) ||
                       (best->retired == s->retired && s->generation > best->generation);
-        const unsigned char *x = better ? dra_slice_find(s, device, ret_node) : NULL;
-        if (x == NULL)
-            continue;
-        best = s;
-        found = x;
+        if (better && dra_slice_find(s, device, ret_node))
+            best = s;
     }
-    return found;
+    return best;
 }
 
 static void dra_use_leave(struct dra *d, struct dra_use *u)
@@ -183,7 +175,7 @@ static void dra_use_leave(struct dra *d, struct dra_use *u)
         list_remove(&u->on_node);
         dra_mark(d, u->node);
     }
-    u->found = NULL;
+    u->slice = NULL;
     u->node = NULL;
     u->joined = DRA_UNKNOWN;
 }
@@ -192,8 +184,8 @@ static void dra_use_leave(struct dra *d, struct dra_use *u)
 static void dra_use_resolve(struct dra *d, struct dra_use *u)
 {
     dra_use_leave(d, u);
-    u->found = dra_pool_find(u->pool, u->device, &u->node);
-    if (u->found == NULL)
+    u->slice = dra_pool_find(u->pool, u->device, &u->node);
+    if (u->slice == NULL)
         return;
     u->joined = DRA_NO_CARD;
     if (u->node == NULL)
@@ -204,20 +196,16 @@ static void dra_use_resolve(struct dra *d, struct dra_use *u)
 
 void dra_use_facts(const struct dra_use *u, struct dra_facts *ret)
 {
-    dra_unpack(u->found, ret);
-}
-
-static bool dra_slice_has(const struct dra_slice *s, const unsigned char *x)
-{
-    return x >= dra_slice_records(s) && x < dra_slice_records(s) + s->n_bytes;
+    uint32_t i;
+    bool found = dra_shape_find(u->slice->shape, dra_slice_uuids(u->slice), u->device, &i, ret);
+    assert(found);
 }
 
 /* The uses whose device is in s, or could be from now on. */
 static void dra_slice_resolve(struct dra *d, const struct dra_slice *s)
 {
     LIST_FOR_EACH (struct dra_use, u, &s->pool->uses, in_pool) {
-        if ((u->found != NULL && dra_slice_has(s, u->found)) ||
-            dra_slice_find(s, u->device, NULL) != NULL)
+        if (u->slice == s || dra_slice_find(s, u->device, NULL))
             dra_use_resolve(d, u);
     }
 }
@@ -234,13 +222,14 @@ static void dra_slice_free(struct dra *d, struct dra_slice *s)
     }
     if (s->pool != NULL)
         list_remove(&s->in_pool);
+    dra_shape_give(&d->shapes, s->shape);
     mem_free(s);
 }
 
 static bool dra_slice_is_used(const struct dra_slice *s)
 {
     LIST_FOR_EACH (const struct dra_use, u, &s->pool->uses, in_pool) {
-        if (u->found != NULL && dra_slice_has(s, u->found))
+        if (u->slice == s)
             return true;
     }
     return false;
@@ -258,33 +247,25 @@ static void dra_pool_tidy(struct dra *d, struct dra_pool *p)
 
 /* ---- slices ---- */
 
-/* Writes the records, and the name behind them. */
-static void dra_slice_pack(struct dra_slice *s, const struct dra_slice_view *v)
-{
-    unsigned char *begin = (unsigned char *)&s->nodes[dra_slice_nodes(s)];
-    unsigned char *at = begin;
-    for (size_t i = 0; i < v->n_devices; i++)
-        at = dra_pack(at, &v->devices[i]);
-    s->n_bytes = (uint32_t)(at - begin);
-    char *name = (char *)at;
-    s->name = str_store(&name, v->name);
-}
-
 /* In no pool, no list and no map yet. NULL: allocation failed. */
 static struct dra_slice *dra_slice_new(struct dra *d, const struct dra_slice_view *v)
 {
     bool apart = v->node.n == 0;
     size_t nodes = apart ? v->n_devices : 1;
-    size_t size = nodes * sizeof(struct dra_node *) + v->name.n;
-    for (size_t i = 0; i < v->n_devices; i++)
-        size += dra_pack_size(&v->devices[i]);
-    struct dra_slice *s = mem_alloc(sizeof(*s) + size);
+    struct dra_slice *s = mem_alloc(sizeof(*s) + nodes * sizeof(struct dra_node *) +
+                                    dra_pack_uuids_size(v->devices, v->n_devices) + v->name.n);
     if (s == NULL)
         return NULL;
     s->generation = v->generation;
     s->apart = apart;
     s->n_devices = (uint32_t)v->n_devices;
-    dra_slice_pack(s, v);
+    char *at = (char *)dra_pack_uuids((unsigned char *)&s->nodes[nodes], v->devices, v->n_devices);
+    s->name = str_store(&at, v->name);
+    s->shape = dra_shape_take(&d->shapes, v->devices, v->n_devices);
+    if (s->shape == NULL) {
+        dra_slice_free(d, s);
+        return NULL;
+    }
     for (size_t i = 0; i < nodes; i++) {
         struct str on = apart ? v->devices[i].node : v->node;
         struct dra_node *node = on.n == 0 ? NULL : dra_node_get_or_add(d, on);
@@ -540,6 +521,7 @@ void dra_done(struct dra *d)
     while ((x = dra_next_dirty(d)) != NULL)
         dra_release_node(d, x);
     assert(d->nodes.n == 0 && d->pools.n == 0);
+    intern_done(&d->shapes);
     map_done(&d->slices);
     map_done(&d->pools);
     map_done(&d->claims);
@@ -547,32 +529,35 @@ void dra_done(struct dra *d)
     map_done(&d->classes);
 }
 
-static size_t dra_check_pool(const struct dra *d, const struct dra_pool *p)
+/* Adds to the numbers of slices and uses. */
+static void dra_check_pool(const struct dra *d, const struct dra_pool *p, size_t *slices,
+                           size_t *uses)
 {
-    size_t uses = 0;
     assert(!list_is_empty(&p->slices) || !list_is_empty(&p->uses));
     LIST_FOR_EACH (const struct dra_slice, s, &p->slices, in_pool) {
         assert(s->pool == p && s->n_devices > 0);
+        ++*slices;
         assert(s->retired ? dra_slice_is_used(s) : map_get(&d->slices, s->name) == s);
     }
     LIST_FOR_EACH (const struct dra_use, u, &p->uses, in_pool) {
         struct dra_node *node = NULL;
-        const unsigned char *found = dra_pool_find(p, u->device, &node);
-        assert(u->pool == p && u->found == found && u->node == node);
-        assert((u->found == NULL) == (u->joined == DRA_UNKNOWN));
+        const struct dra_slice *slice = dra_pool_find(p, u->device, &node);
+        assert(u->pool == p && u->slice == slice && u->node == node);
+        assert((u->slice == NULL) == (u->joined == DRA_UNKNOWN));
         assert(list_is_linked(&u->on_node) == (u->node != NULL));
-        uses++;
+        ++*uses;
     }
-    return uses;
 }
 
 void dra_check(const struct dra *d)
 {
     size_t cursor = 0;
+    size_t slices = 0;
     size_t uses = 0;
     for (const struct dra_pool *p = map_next(&d->pools, &cursor); p != NULL;
          p = map_next(&d->pools, &cursor))
-        uses += dra_check_pool(d, p);
+        dra_check_pool(d, p, &slices, &uses);
+    intern_check(&d->shapes, slices);
     cursor = 0;
     for (const struct dra_claim *c = map_next(&d->claims, &cursor); c != NULL;
          c = map_next(&d->claims, &cursor)) {

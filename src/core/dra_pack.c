@@ -1,68 +1,32 @@
 /* A record is the length of the name, the name, the UUID, the parent's UUID, the PCI address and
- * the capacity. A UUID begins with its kind. A number begins with how many bytes follow, and how
- * many of value 0 come before these: the least byte is the first. All lengths have one byte. */
+ * the capacity. A UUID is its kind; a text that is none follows with its length. A number begins
+ * with how many bytes follow, and how many of value 0 come before these: the least byte is the
+ * first. All lengths have one byte. */
 #include "core/dra_pack.h"
 
-#define HEX_DIGITS 32
-#define PREFIX_N   4
+#include "base/mem.h"
 
-static_assert(DRA_NAME_MAX <= UINT8_MAX && DRA_PACK_TEXT_MAX <= UINT8_MAX, "one byte each");
+/* Of a UUID that is none of NVIDIA's driver: no card has a longer one, and the API server allows
+ * 64. */
+#define TEXT_MAX ((size_t)255)
 
-enum dra_pack_kind {
-    DRA_PACK_NONE, /* absent, or empty */
-    DRA_PACK_TEXT, /* its length, then the text */
-    DRA_PACK_GPU,  /* "GPU-" and a UUID of lower case, in 16 bytes */
-    DRA_PACK_MIG,
+static_assert(DRA_NAME_MAX <= UINT8_MAX && TEXT_MAX <= UINT8_MAX, "one byte each");
+
+struct dra_shape {
+    struct interned interned;
+    uint32_t n_devices;
+    uint32_t n_bytes;
+    unsigned char records[];
 };
-
-static const struct str prefixes[] = {[DRA_PACK_GPU] = STR("GPU-"), [DRA_PACK_MIG] = STR("MIG-")};
-
-/* 8-4-4-4-12 */
-static bool dra_pack_is_dash(size_t i)
-{
-    return i == 8 || i == 13 || i == 18 || i == 23;
-}
-
-/* 16: no digit. */
-static unsigned dra_pack_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return (unsigned)(c - '0');
-    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
-}
-
-static bool dra_pack_is_uuid(struct str text)
-{
-    if (text.n != DRA_UUID_N - PREFIX_N)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        if (dra_pack_is_dash(i) ? text.p[i] != '-' : dra_pack_digit(text.p[i]) > 15)
-            return false;
-    }
-    return true;
-}
-
-static enum dra_pack_kind dra_pack_kind_of(struct str text)
-{
-    for (size_t k = DRA_PACK_GPU; k < COUNT_OF(prefixes); k++) {
-        if (str_starts(text, prefixes[k]) && dra_pack_is_uuid(str_skip(text, PREFIX_N)))
-            return (enum dra_pack_kind)k;
-    }
-    return text.n == 0 ? DRA_PACK_NONE : DRA_PACK_TEXT;
-}
 
 static size_t dra_pack_text_size(struct str text)
 {
-    switch (dra_pack_kind_of(text)) {
-    case DRA_PACK_NONE:
-        return 1;
-    case DRA_PACK_TEXT:
-        return 2 + str_head(text, DRA_PACK_TEXT_MAX).n;
-    case DRA_PACK_GPU:
-    case DRA_PACK_MIG:
-        break;
-    }
-    return 1 + HEX_DIGITS / 2;
+    return uuid_kind_of(text) == UUID_TEXT ? 2 + str_head(text, TEXT_MAX).n : 1;
+}
+
+static size_t dra_pack_short_size(struct str text)
+{
+    return uuid_is_short(uuid_kind_of(text)) ? UUID_BYTES : 0;
 }
 
 /* The low bytes that are 0, as a capacity of whole MiB has. */
@@ -120,7 +84,9 @@ static uint64_t dra_pack_pci(uint64_t pci)
     return pci << 1 | pci >> 63;
 }
 
-size_t dra_pack_size(const struct dra_device_view *v)
+/* ---- writing ---- */
+
+static size_t dra_pack_record_size(const struct dra_device_view *v)
 {
     assert(v->name.n <= DRA_NAME_MAX);
     return 1 + v->name.n + dra_pack_text_size(v->uuid) + dra_pack_text_size(v->parent) +
@@ -137,24 +103,9 @@ static unsigned char *dra_pack_bytes(unsigned char *at, struct str text)
 
 static unsigned char *dra_pack_text(unsigned char *at, struct str text)
 {
-    enum dra_pack_kind kind = dra_pack_kind_of(text);
-    unsigned high = 0;
-    bool half = false;
+    enum uuid_kind kind = uuid_kind_of(text);
     *at++ = (unsigned char)kind;
-    if (kind == DRA_PACK_NONE)
-        return at;
-    if (kind == DRA_PACK_TEXT)
-        return dra_pack_bytes(at, str_head(text, DRA_PACK_TEXT_MAX));
-    for (size_t i = PREFIX_N; i < text.n; i++) {
-        unsigned digit = dra_pack_digit(text.p[i]);
-        if (digit > 15)
-            continue;
-        if (half)
-            *at++ = (unsigned char)(high << 4 | digit);
-        high = digit;
-        half = !half;
-    }
-    return at;
+    return kind == UUID_TEXT ? dra_pack_bytes(at, str_head(text, TEXT_MAX)) : at;
 }
 
 static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
@@ -168,7 +119,7 @@ static unsigned char *dra_pack_number(unsigned char *at, uint64_t v)
     return at;
 }
 
-unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
+static unsigned char *dra_pack_record(unsigned char *at, const struct dra_device_view *v)
 {
     at = dra_pack_bytes(at, v->name);
     at = dra_pack_text(at, v->uuid);
@@ -177,75 +128,139 @@ unsigned char *dra_pack(unsigned char *at, const struct dra_device_view *v)
     return dra_pack_number(at, (uint64_t)v->memory);
 }
 
-static struct str dra_pack_read_bytes(const unsigned char **at)
+static bool dra_pack_is_like(const struct interned *thing, const void *like)
 {
-    struct str text = {(const char *)*at + 1, **at};
-    *at += 1 + text.n;
+    const struct dra_shape *s = (const struct dra_shape *)(const void *)thing;
+    const struct dra_shape *other = like;
+    return s->n_devices == other->n_devices && s->n_bytes == other->n_bytes &&
+           memcmp(s->records, other->records, s->n_bytes) == 0;
+}
+
+struct dra_shape *dra_shape_take(struct intern_table *t, const struct dra_device_view *devices,
+                                 size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        size += dra_pack_record_size(&devices[i]);
+    struct dra_shape *s = mem_alloc(sizeof(*s) + size);
+    if (s == NULL)
+        return NULL;
+    unsigned char *at = s->records;
+    for (size_t i = 0; i < n; i++)
+        at = dra_pack_record(at, &devices[i]);
+    s->n_devices = (uint32_t)n;
+    s->n_bytes = (uint32_t)size;
+    assert(at == s->records + size);
+    uint64_t hash = siphash13(t->seed, (struct str){(const char *)s->records, size});
+    struct interned *kept = intern_keep(t, &s->interned, hash, dra_pack_is_like);
+    return kept == NULL ? NULL : CONTAINER_OF(kept, struct dra_shape, interned);
+}
+
+void dra_shape_give(struct intern_table *t, struct dra_shape *s)
+{
+    if (s != NULL)
+        intern_give(t, &s->interned);
+}
+
+size_t dra_pack_uuids_size(const struct dra_device_view *devices, size_t n)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < n; i++)
+        size += dra_pack_short_size(devices[i].uuid) + dra_pack_short_size(devices[i].parent);
+    return size;
+}
+
+static unsigned char *dra_pack_short(unsigned char *at, struct str text)
+{
+    if (!uuid_is_short(uuid_kind_of(text)))
+        return at;
+    uuid_pack(text, at);
+    return at + UUID_BYTES;
+}
+
+unsigned char *dra_pack_uuids(unsigned char *at, const struct dra_device_view *devices, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        at = dra_pack_short(at, devices[i].uuid);
+        at = dra_pack_short(at, devices[i].parent);
+    }
+    return at;
+}
+
+/* ---- reading ---- */
+
+/* Where a reader is, in the records and in the UUIDs. */
+struct dra_cursor {
+    const unsigned char *record;
+    const unsigned char *uuids;
+};
+
+static struct str dra_pack_read_bytes(struct dra_cursor *at)
+{
+    struct str text = {(const char *)at->record + 1, *at->record};
+    at->record += 1 + text.n;
     return text;
 }
 
-static struct str dra_pack_read_text(const unsigned char **at, char to[static DRA_UUID_N])
+static struct str dra_pack_read_text(struct dra_cursor *at, struct uuid_room *room)
 {
-    static const char digits[] = "0123456789abcdef";
-    unsigned kind = *(*at)++;
-    size_t taken = 0;
-    if (kind == DRA_PACK_NONE)
-        return STR_NULL;
-    if (kind == DRA_PACK_TEXT)
+    enum uuid_kind kind = (enum uuid_kind) * at->record++;
+    if (kind == UUID_TEXT)
         return dra_pack_read_bytes(at);
-    memcpy(to, prefixes[kind].p, PREFIX_N);
-    for (size_t i = PREFIX_N; i < DRA_UUID_N; i++) {
-        if (dra_pack_is_dash(i - PREFIX_N)) {
-            to[i] = '-';
-            continue;
-        }
-        unsigned byte = (*at)[taken / 2];
-        to[i] = digits[taken % 2 == 0 ? byte >> 4 : byte & 15];
-        taken++;
-    }
-    *at += HEX_DIGITS / 2;
-    return (struct str){to, DRA_UUID_N};
+    if (kind == UUID_NONE)
+        return STR_NULL;
+    at->uuids += UUID_BYTES;
+    return uuid_unpack(kind, at->uuids - UUID_BYTES, room);
 }
 
-static uint64_t dra_pack_read_number(const unsigned char **at)
+static void dra_pack_skip_text(struct dra_cursor *at)
 {
-    unsigned head = *(*at)++;
+    enum uuid_kind kind = (enum uuid_kind) * at->record++;
+    if (kind == UUID_TEXT)
+        (void)dra_pack_read_bytes(at);
+    at->uuids += uuid_is_short(kind) ? UUID_BYTES : 0;
+}
+
+static uint64_t dra_pack_read_number(struct dra_cursor *at)
+{
+    unsigned head = *at->record++;
     uint64_t v = 0;
     for (unsigned i = 0; i < (head & 15); i++)
-        v |= (uint64_t) * (*at)++ << (8 * (i + (head >> 4)));
+        v |= (uint64_t)*at->record++ << (8 * (i + (head >> 4)));
     return v;
 }
 
-static void dra_pack_skip_text(const unsigned char **at)
+/* The rest of a record, behind the name. */
+static void dra_pack_read_facts(struct dra_cursor *at, struct dra_facts *ret)
 {
-    unsigned kind = *(*at)++;
-    if (kind == DRA_PACK_TEXT)
-        (void)dra_pack_read_bytes(at);
-    else if (kind != DRA_PACK_NONE)
-        *at += HEX_DIGITS / 2;
-}
-
-struct str dra_pack_name(const unsigned char *record)
-{
-    return dra_pack_read_bytes(&record);
-}
-
-const unsigned char *dra_pack_next(const unsigned char *record)
-{
-    (void)dra_pack_read_bytes(&record);
-    dra_pack_skip_text(&record);
-    dra_pack_skip_text(&record);
-    (void)dra_pack_read_number(&record);
-    (void)dra_pack_read_number(&record);
-    return record;
-}
-
-void dra_unpack(const unsigned char *record, struct dra_facts *ret)
-{
-    (void)dra_pack_read_bytes(&record);
-    ret->uuid = dra_pack_read_text(&record, ret->texts[0]);
-    ret->parent = dra_pack_read_text(&record, ret->texts[1]);
-    uint64_t pci = dra_pack_read_number(&record);
+    ret->uuid = dra_pack_read_text(at, &ret->rooms[0]);
+    ret->parent = dra_pack_read_text(at, &ret->rooms[1]);
+    uint64_t pci = dra_pack_read_number(at);
     ret->pci = pci >> 1 | pci << 63;
-    ret->memory = (int64_t)dra_pack_read_number(&record);
+    ret->memory = (int64_t)dra_pack_read_number(at);
+}
+
+static void dra_pack_skip_facts(struct dra_cursor *at)
+{
+    dra_pack_skip_text(at);
+    dra_pack_skip_text(at);
+    (void)dra_pack_read_number(at);
+    (void)dra_pack_read_number(at);
+}
+
+bool dra_shape_find(const struct dra_shape *s, const unsigned char *uuids, struct str name,
+                    uint32_t *ret_index, struct dra_facts *ret)
+{
+    struct dra_cursor at = {s->records, uuids};
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        if (!str_eq(dra_pack_read_bytes(&at), name)) {
+            dra_pack_skip_facts(&at);
+            continue;
+        }
+        *ret_index = i;
+        if (ret != NULL)
+            dra_pack_read_facts(&at, ret);
+        return true;
+    }
+    return false;
 }

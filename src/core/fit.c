@@ -99,7 +99,8 @@ static enum verdict fit_check_kind(const struct node *n, const struct request *r
         return card_only_claimed(c) ? VERDICT_CLAIMED : VERDICT_UNUSABLE;
     if (r->models.n > 0 && !work_allows_model(r->work, r->models, node_card_model(n, card)))
         return VERDICT_MODEL;
-    if (r->uuids.n > 0 && !work_allows_uuid(r->work, r->uuids, node_card_uuid(n, card)))
+    struct uuid_room room _uninitialized_;
+    if (r->uuids.n > 0 && !work_allows_uuid(r->work, r->uuids, node_card_uuid(n, card, &room)))
         return VERDICT_UUID;
     if (share->mem > c->total || (r->whole && c->total == 0))
         return VERDICT_TOO_LARGE;

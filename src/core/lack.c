@@ -57,8 +57,10 @@ void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
     } else if (v == VERDICT_MODEL) {
         lack_model(l, node_card_model(n, i));
     } else if (v == VERDICT_UUID) {
-        l->named += node_card_uuid(n, i).n > 0 ? 1 : 0;
-        l->unnamed += node_card_uuid(n, i).n == 0 ? 1 : 0;
+        struct uuid_room room _uninitialized_;
+        bool named = node_card_uuid(n, i, &room).n > 0;
+        l->named += named ? 1 : 0;
+        l->unnamed += named ? 0 : 1;
     }
 }
 

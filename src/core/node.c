@@ -176,14 +176,15 @@ static void node_locate(struct node *n)
         if (p->list == NULL || h->n_grants == 0)
             continue;
         memcpy(grants, h->grants, h->n_grants * sizeof(grants[0]));
-        vgpu_locate(pod_list(p), p->request, n->sizes, grants, h->n_grants);
+        vgpu_locate(pod_list(p), p->request, n, grants, h->n_grants);
         holding_move(h, p->request, grants, p->initialized);
         p->card = (int32_t)h->shares[0].card;
     }
 }
 
+/* cards: with `uuids` behind them. */
 static void node_take_sizes(struct node *n, struct intern_table *table, struct node_sizes *sizes,
-                            struct card *cards)
+                            struct card *cards, const unsigned char *uuids)
 {
     assert((cards != NULL) == (sizes != NULL && sizes->n_cards > 0));
     node_charge_uses(n, -1);
@@ -191,6 +192,7 @@ static void node_take_sizes(struct node *n, struct intern_table *table, struct n
     mem_free(n->cards);
     n->sizes = sizes;
     n->cards = cards;
+    n->uuids = uuids;
     n->fault = sizes == NULL ? NODE_ABSENT : sizes->fault;
     n->total = sizes == NULL ? 0 : sizes->total;
     n->limit = sizes == NULL ? 0 : sizes->limit;
@@ -220,29 +222,62 @@ static void node_take_host(struct node *n, struct host total)
     node_stamp(n);
 }
 
+/* Room for the cards of these sizes, and the block of their UUIDs. */
+static bool node_new_cards(const struct node_sizes *sizes, const struct str *uuids,
+                           struct card **ret, const unsigned char **ret_uuids)
+{
+    size_t cards_n = sizes->n_cards * sizeof(struct card);
+    size_t uuids_n = uuids_size(uuids, sizes->n_cards);
+    *ret = NULL;
+    *ret_uuids = NULL;
+    if (cards_n == 0)
+        return true;
+    *ret = mem_alloc(cards_n + uuids_n);
+    if (*ret == NULL)
+        return false;
+    unsigned char *behind = (unsigned char *)*ret + cards_n;
+    if (uuids_n > 0) {
+        uuids_pack(uuids, sizes->n_cards, behind);
+        *ret_uuids = behind;
+    }
+    return true;
+}
+
+static bool node_has_uuids(const struct node *n, const struct str *uuids)
+{
+    struct uuid_room room _uninitialized_;
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (!str_eq(node_card_uuid(n, i, &room), uuids[i]))
+            return false;
+    }
+    return true;
+}
+
 enum errc node_resize(struct node *n, struct intern_table *table, const struct node_view *view,
                       bool *ret_changed)
 {
-    struct card *cards = NULL;
+    struct card *cards;
+    const unsigned char *packed;
+    struct str uuids[LIMIT_CARDS] _uninitialized_;
     struct host host = {.cpu = node_read_amount(view->cpu, quantity_parse_milli),
                         .memory = node_read_amount(view->memory, quantity_parse)};
     struct node_sizes *sizes = node_sizes_take(table, view);
     if (sizes == NULL)
         return ERR_NOMEM;
-    *ret_changed = n->sizes == NULL || !node_sizes_equal(n->sizes, sizes);
+    node_sizes_list_uuids(sizes, view, uuids);
+    *ret_changed =
+        n->sizes == NULL || !node_sizes_equal(n->sizes, sizes) || !node_has_uuids(n, uuids);
     if (!*ret_changed) {
         node_sizes_give(table, sizes);
         node_take_host(n, host);
         return OK;
     }
-    if (sizes->n_cards > 0)
-        cards = mem_alloc(sizes->n_cards * sizeof(*cards));
-    if (sizes->n_cards > 0 && cards == NULL) {
+    if (!node_new_cards(sizes, uuids, &cards, &packed)) {
         node_sizes_give(table, sizes);
         *ret_changed = false;
         return ERR_NOMEM;
     }
-    node_take_sizes(n, table, sizes, cards);
+    node_take_sizes(n, table, sizes, cards, packed);
     node_take_host(n, host);
     return OK;
 }
@@ -250,7 +285,7 @@ enum errc node_resize(struct node *n, struct intern_table *table, const struct n
 void node_vanish(struct node *n, struct intern_table *table)
 {
     assert(n->sizes != NULL);
-    node_take_sizes(n, table, NULL, NULL);
+    node_take_sizes(n, table, NULL, NULL, NULL);
     node_take_host(n, (struct host){HOST_UNKNOWN, HOST_UNKNOWN});
 }
 
@@ -410,11 +445,15 @@ void node_unclaim(struct pod *p)
     node_stamp(n);
 }
 
+/* What mem_alloc aligns is at most so far from a cache line. */
+#define SLACK (CACHE_LINE - _Alignof(max_align_t))
+static_assert(offsetof(struct node, name) % _Alignof(max_align_t) == 0, "else SLACK is too little");
+
 /* Aligns the struct so that its fields from `name` on begin a cache line: what filter reads is then
  * in one line, for names of up to 32 bytes. */
 struct node *node_new(struct str name, bool guarded)
 {
-    char *block = mem_alloc(sizeof(struct node) + name.n + CACHE_LINE);
+    char *block = mem_alloc(sizeof(struct node) + name.n + SLACK);
     if (block == NULL)
         return NULL;
     size_t past = (size_t)((uintptr_t)(block + offsetof(struct node, name)) % CACHE_LINE);

@@ -47,7 +47,7 @@ static size_t node_sizes_texts_of(const struct node_view *v)
 {
     size_t n = v->model.n + v->pool.n + (v->cards_fault == NULL ? 0 : strlen(v->cards_fault));
     for (size_t i = 0; i < v->n_cards; i++)
-        n += v->cards[i].model.n + v->cards[i].uuid.n + v->cards[i].profile.n;
+        n += v->cards[i].model.n + v->cards[i].profile.n;
     return n;
 }
 
@@ -89,7 +89,6 @@ static void node_sizes_fill_from_table(struct node_sizes *s, const struct node_v
         s->cards[c->index].unhealthy = c->unhealthy;
         s->cards[c->index].cordoned = c->cordoned;
         s->infos[c->index] = (struct card_info){.model = str_store(at, c->model),
-                                                .uuid = str_store(at, c->uuid),
                                                 .profile = str_store(at, c->profile),
                                                 .pci = c->pci,
                                                 .numa = c->numa,
@@ -268,9 +267,8 @@ static bool node_sizes_infos_equal(const struct node_sizes *a, const struct node
     for (uint32_t i = 0; a->infos != NULL && i < a->n_cards; i++) {
         const struct card_info *x = &a->infos[i];
         const struct card_info *y = &b->infos[i];
-        if (!str_eq(x->model, y->model) || !str_eq(x->uuid, y->uuid) ||
-            !str_eq(x->profile, y->profile) || x->numa != y->numa || x->pci != y->pci ||
-            x->max_pods != y->max_pods)
+        if (!str_eq(x->model, y->model) || !str_eq(x->profile, y->profile) || x->numa != y->numa ||
+            x->pci != y->pci || x->max_pods != y->max_pods)
             return false;
     }
     return true;
@@ -344,6 +342,17 @@ struct node_sizes *node_sizes_take(struct intern_table *table, const struct node
     return kept == NULL ? NULL : CONTAINER_OF(kept, struct node_sizes, interned);
 }
 
+void node_sizes_list_uuids(const struct node_sizes *s, const struct node_view *view,
+                           struct str ret[static LIMIT_CARDS])
+{
+    bool own = s->dialect == DIALECT_GPUSHARE;
+    const struct card_view *cards = own ? view->cards : view->of[s->dialect].cards;
+    size_t n = own ? view->n_cards : view->of[s->dialect].n_cards;
+    memset(ret, 0, s->n_cards * sizeof(ret[0]));
+    for (size_t i = 0; i < n && s->infos != NULL; i++)
+        ret[cards[i].index] = cards[i].uuid;
+}
+
 void node_sizes_give(struct intern_table *table, struct node_sizes *s)
 {
     if (s != NULL)
@@ -358,10 +367,22 @@ struct str node_card_model(const struct node *n, uint32_t card)
     return n->sizes->model;
 }
 
-struct str node_card_uuid(const struct node *n, uint32_t card)
+struct str node_card_uuid(const struct node *n, uint32_t card, struct uuid_room *room)
 {
     assert(card < n->n_cards);
-    return n->sizes->infos == NULL ? STR_NULL : n->sizes->infos[card].uuid;
+    return n->uuids == NULL ? STR_NULL : uuids_get(n->uuids, n->n_cards, card, room);
+}
+
+bool node_card_is_named(const struct node *n, uint32_t card, struct str uuid)
+{
+    struct uuid_room room _uninitialized_;
+    return uuid.n > 0 && str_eq_nocase(node_card_uuid(n, card, &room), uuid);
+}
+
+uint32_t node_find_card(const struct node *n, struct str uuid)
+{
+    uint32_t card = n->uuids == NULL ? n->n_cards : uuids_find(n->uuids, n->n_cards, uuid);
+    return card < n->n_cards ? card : INT32_MAX;
 }
 
 uint32_t node_card_max_pods(const struct node *n, uint32_t card)

@@ -93,50 +93,46 @@ void vgpu_read(const struct pod_view *pod, const struct request *r, struct place
 }
 
 /* Behind the UUID the name of a MIG slice can be: GPU-a[1-0]. */
-static uint32_t vgpu_find(struct str uuid, const struct node_sizes *sizes)
+static uint32_t vgpu_find(struct str uuid, const struct node *on)
 {
     struct str card;
     struct str slice;
     (void)str_cut(uuid, '[', &card, &slice);
-    for (uint32_t i = 0; sizes != NULL && sizes->infos != NULL && i < sizes->n_cards; i++) {
-        if (card.n > 0 && str_eq(sizes->infos[i].uuid, card))
-            return i;
-    }
-    return INT32_MAX;
+    return node_find_card(on, card);
 }
 
 /* The pod's author may have changed the list: a percentage of the card is the least. */
-static void vgpu_raise(const struct request *r, const struct node_sizes *sizes, struct grant *g)
+static void vgpu_raise(const struct request *r, const struct node *on, struct grant *g)
 {
     if (!request_by_container(r) || g->card >= INT32_MAX)
         return;
     const struct demand *d = request_demand(r, g->container);
-    int64_t total = sizes->cards[g->card].total;
+    int64_t total = on->sizes->cards[g->card].total; /* those of the node may not be set yet */
     g->mem = MAX_OF(g->mem, d == NULL ? vgpu_most(r, total).mem : demand_part_of(r, d, total));
 }
 
-void vgpu_locate(struct str list, const struct request *r, const struct node_sizes *sizes,
+void vgpu_locate(struct str list, const struct request *r, const struct node *on,
                  struct grant *grants, uint32_t n)
 {
     struct str rest = list;
     struct str uuid;
     struct str tail;
     for (uint32_t i = 0; i < n && vgpu_next(&rest, &uuid, &tail); i++) {
-        grants[i].card = vgpu_find(uuid, sizes);
-        vgpu_raise(r, sizes, &grants[i]);
+        grants[i].card = vgpu_find(uuid, on);
+        vgpu_raise(r, on, &grants[i]);
     }
 }
 
-void vgpu_write(const struct grant *grants, uint32_t n, const struct node_sizes *sizes,
-                struct buf *out)
+void vgpu_write(const struct grant *grants, uint32_t n, const struct node *on, struct buf *out)
 {
-    assert(sizes != NULL && sizes->infos != NULL);
+    struct uuid_room room _uninitialized_;
     for (uint32_t i = 0; i < n; i++) {
         const struct grant *g = &grants[i];
-        assert(g->card < sizes->n_cards);
+        assert(g->card < on->n_cards);
+        struct str uuid = node_card_uuid(on, (uint32_t)g->card, &room);
         buf_printf(out, "%s%.*s,NVIDIA,%lld,%u:",
-                   i > 0 && g->container != grants[i - 1].container ? ";" : "",
-                   STR_ARG(sizes->infos[g->card].uuid), (long long)g->mem, g->cores);
+                   i > 0 && g->container != grants[i - 1].container ? ";" : "", STR_ARG(uuid),
+                   (long long)g->mem, g->cores);
     }
 }
 

@@ -7,9 +7,8 @@
 static bool doctor_dra_joins(const struct node *n, const struct dra_device_view *x)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        const struct card_info *info = &n->sizes->infos[i];
-        if (card_info_is_named(info, x->uuid) || card_info_is_named(info, x->parent) ||
-            (x->pci != 0 && info->pci == x->pci))
+        if (node_card_is_named(n, i, x->uuid) || node_card_is_named(n, i, x->parent) ||
+            (x->pci != 0 && n->sizes->infos[i].pci == x->pci))
             return true;
     }
     return false;

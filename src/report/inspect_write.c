@@ -74,14 +74,16 @@ static void inspect_write_more(struct jwrite *w, const struct node *n, uint32_t 
 {
     const struct card *c = &n->cards[card];
     const struct card_info *infos = n->sizes == NULL ? NULL : n->sizes->infos;
+    struct uuid_room room _uninitialized_;
+    const struct str uuid = node_card_uuid(n, card, &room);
     const struct str profile = infos == NULL ? STR_NULL : infos[card].profile;
     inspect_write_put_i64(w, STR("freeGPU"), card_free(c));
     inspect_write_put_i64(w, STR("compute"), c->cores);
     inspect_write_put_str(w, STR("state"), inspect_write_state_of(c));
     if (node_card_model(n, card).n > 0)
         inspect_write_put_str(w, STR("model"), node_card_model(n, card));
-    if (node_card_uuid(n, card).n > 0)
-        inspect_write_put_str(w, STR("uuid"), node_card_uuid(n, card));
+    if (uuid.n > 0)
+        inspect_write_put_str(w, STR("uuid"), uuid);
     if (profile.n > 0)
         inspect_write_put_str(w, STR("profile"), profile);
     if (node_card_numa(n, card) >= 0)

@@ -213,12 +213,13 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
 {
     const struct node *n = s->now.node;
     const struct node *kept = s->kept.node;
+    struct uuid_room room _uninitialized_;
     if (v == VERDICT_UNUSABLE || v == VERDICT_CLAIMED)
         reason_put_marks(out, &n->cards[card]);
     else if (v == VERDICT_MODEL)
         reason_put_named(out, "a ", node_card_model(n, card));
     else if (v == VERDICT_UUID)
-        reason_put_named(out, "", node_card_uuid(n, card));
+        reason_put_named(out, "", node_card_uuid(n, card, &room));
     else if (v == VERDICT_ANTI_AFFINITY || v == VERDICT_HELD_WHOLE)
         reason_put_holder(out, n, r, card, v, reader);
     else if (v == VERDICT_KEPT && kept != NULL && !request_by_container(r))

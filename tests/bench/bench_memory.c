@@ -19,8 +19,9 @@ struct embedded {
     uint64_t nodes, pods, gpu_pods;
     bool by_nodes; /* a point of the curve by nodes, of the one by pods, or of both */
     bool by_pods;
-    bool real; /* objects of real size, with the target; else as small as possible */
-    bool dra;  /* beside them a ResourceSlice of each node, and 2,000 claims */
+    bool real;   /* objects of real size, with the target; else as small as possible */
+    bool tables; /* nodes have a table of cards with UUIDs */
+    bool dra;    /* beside them a ResourceSlice of each node, and 2,000 claims */
 };
 
 static void tell(const struct embedded *c, const char *table, const char *what, const char *unit,
@@ -35,8 +36,8 @@ static void tell(const struct embedded *c, const char *table, const char *what, 
                        .sense = BENCH_AT_MOST};
     f.by = "nodes";
     f.x = c->nodes;
-    (void)snprintf(name, sizeof(name), "%s, %llu pods%s%s", what, (unsigned long long)c->pods,
-                   c->real ? " of 7.5 KB" : "", c->dra ? ", DRA" : "");
+    (void)snprintf(name, sizeof(name), "%s, %llu pods%s%s%s", what, (unsigned long long)c->pods,
+                   c->real ? " of 7.5 KB" : "", c->tables ? ", UUIDs" : "", c->dra ? ", DRA" : "");
     if (c->by_nodes)
         bench_figure(&f);
     char by_pods[64];
@@ -82,6 +83,7 @@ static void measure(char *const *argv, const struct embedded *c)
                                     gpu_pods,
                                     c->real ? "pod-bytes=7500" : "pod-bytes=0",
                                     c->real ? "node-bytes=7500" : "node-bytes=0",
+                                    c->tables ? "tables=1" : "tables=0",
                                     c->dra ? "slices=1" : "slices=0",
                                     c->dra ? "claims=2000" : "claims=0",
                                     NULL};
@@ -99,17 +101,20 @@ static void measure(char *const *argv, const struct embedded *c)
 int main(int argc, char *argv[])
 {
     static const struct embedded clusters[] = {
-        {5000, 100000, 20000, true, false, true, false},
-        {5000, 100000, 20000, true, false, true, true},
-        {1000, 100000, 20000, true, false, false, false},
-        {5000, 100000, 20000, true, true, false, false},
-        {50000, 100000, 20000, true, true, false, false},
-        {5000, 10000, 2000, false, true, false, false},
-        {5000, 300000, 60000, false, true, false, false},
-        {50000, 300000, 60000, false, true, false, false},
-        {50000, 1000000, 200000, false, true, false, false},
+        {5000, 100000, 20000, .by_nodes = true, .real = true},
+        {5000, 100000, 20000, .by_nodes = true, .real = true, .dra = true},
+        {5000, 100000, 20000, .by_nodes = true, .real = true, .tables = true},
+        {5000, 100000, 20000, .by_nodes = true, .real = true, .tables = true, .dra = true},
+        {1000, 100000, 20000, .by_nodes = true},
+        {5000, 100000, 20000, .by_nodes = true, .by_pods = true},
+        {50000, 100000, 20000, .by_nodes = true, .by_pods = true},
+        {5000, 10000, 2000, .by_pods = true},
+        {5000, 300000, 60000, .by_pods = true},
+        {50000, 300000, 60000, .by_pods = true},
+        {50000, 1000000, 200000, .by_pods = true},
     };
-    static const struct embedded small = {100, 1000, 200, true, true, false, true};
+    static const struct embedded small = {
+        100, 1000, 200, .by_nodes = true, .by_pods = true, .tables = true, .dra = true};
     if (argc != 3)
         return 2;
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

@@ -50,6 +50,16 @@ static void take_in(struct node_view v)
     cache_check(&cache);
     const struct node *n = cache_node(&cache, STR("n"));
     check((n->fault == NODE_OK) == (v.cards_fault == NULL), "with its cards");
+    for (size_t i = 0; i < v.n_cards && n->fault == NODE_OK; i++) {
+        const struct card_view *c = &v.cards[i];
+        struct uuid_room room;
+        check(str_eq(node_card_uuid(n, c->index, &room), c->uuid), "each with its UUID");
+        check(node_card_is_named(n, c->index, c->uuid) == (c->uuid.n > 0), "and found by it");
+        uint32_t found = node_find_card(n, c->uuid);
+        check(c->uuid.n == 0 ? found == INT32_MAX
+                             : str_eq(node_card_uuid(n, found, &room), c->uuid),
+              "exactly");
+    }
     cache_done(&cache);
 }
 

@@ -62,7 +62,7 @@ static void check_cards(const struct pod *p, const struct pod_view *view)
     }
     placement_read(&pod, p->request, &there);
     if (dialect_has_uuids(d))
-        vgpu_locate(pod.said[d].idx, p->request, p->node->sizes, there.grants, there.n);
+        vgpu_locate(pod.said[d].idx, p->request, p->node, there.grants, there.n);
     if (!holding_has(p->holding, &there))
         abort();
     buf_done(&texts);

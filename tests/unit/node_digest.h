@@ -58,6 +58,7 @@ static inline void digest_pod(uint64_t *d, const struct pod *p)
 static inline void digest_card(uint64_t *d, const struct node *n, uint32_t i)
 {
     const struct card *c = &n->cards[i];
+    struct uuid_room room;
     digest_i64(d, c->total);
     digest_i64(d, c->used);
     digest_u64(d, (uint64_t)c->cores << 32 | c->pods);
@@ -66,7 +67,7 @@ static inline void digest_card(uint64_t *d, const struct node *n, uint32_t i)
                       (c->claimed ? 32U : 0U));
     digest_u64(d, c->lent);
     digest_str(d, node_card_model(n, i));
-    digest_str(d, node_card_uuid(n, i));
+    digest_str(d, node_card_uuid(n, i, &room));
     digest_i64(d, node_card_numa(n, i));
 }
 

@@ -349,7 +349,7 @@ static void compare_use(const struct dra_use *u, const struct model_use *m)
 {
     struct dra_facts facts;
     char node[32];
-    ck_assert((u->found == NULL) == (m->found == NULL));
+    ck_assert((u->slice == NULL) == (m->found == NULL));
     if (m->found == NULL) {
         ck_assert_ptr_null(u->node);
         return;

@@ -1,11 +1,15 @@
 /* What a Node object says of its cards: tables, marks, limits, and which updates are changes. */
 #include "asked.h"
+#include "fail_alloc.h"
 
 #include <stdio.h>
 
 enum {
     FEW = 6
 };
+
+/* But the last digit. */
+#define UUID "GPU-5a1f0c77-09ab-4cde-8f01-23456789abc"
 
 #define NODE(...)                   \
     {                               \
@@ -140,6 +144,7 @@ END_TEST
 START_TEST(knows_its_cards)
 {
     struct rig r;
+    struct uuid_room room;
     rig_init(&r);
     set_node(&r, (struct node_view)NODE(.mem = S("24"), .model = S("T4"), .pool = S("blue"),
                                         CARDS({.index = 0,
@@ -151,17 +156,17 @@ START_TEST(knows_its_cards)
                                               {.index = 2, .mem = 16, .numa = -1})));
     const struct node *n = node_of(&r, "n");
     ck_assert_str_is(node_card_model(n, 0), "A10");
-    ck_assert_str_is(node_card_uuid(n, 0), "GPU-1");
+    ck_assert_str_is(node_card_uuid(n, 0, &room), "GPU-1");
     ck_assert_int_eq(node_card_numa(n, 0), 1);
     ck_assert_str_is(n->sizes->infos[0].profile, "1g.5gb");
     ck_assert_str_is(node_card_model(n, 2), "T4"); /* the label's model */
-    ck_assert_uint_eq(node_card_uuid(n, 2).n, 0);
+    ck_assert_uint_eq(node_card_uuid(n, 2, &room).n, 0);
     ck_assert_int_eq(node_card_numa(n, 2), -1);
     ck_assert_int_eq(node_card_numa(n, 1), -1); /* no card at this index */
     ck_assert_str_is(n->sizes->pool, "blue");
     set_node(&r, (struct node_view)NODE(.mem = S("24"), .count = S("1")));
     n = node_of(&r, "n");
-    ck_assert_uint_eq(node_card_model(n, 0).n + node_card_uuid(n, 0).n, 0);
+    ck_assert_uint_eq(node_card_model(n, 0).n + node_card_uuid(n, 0, &room).n, 0);
     ck_assert_int_eq(node_card_numa(n, 0), -1);
     rig_done(&r);
 }
@@ -218,7 +223,18 @@ static const struct node_view news[] = {
     NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .numa = 1}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .model = S("A")}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .uuid = S("A")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"),
+         CARDS({.index = 0, .mem = 8, .uuid = S(UUID "a")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"),
+         CARDS({.index = 0, .mem = 8, .uuid = S(UUID "A")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"),
+         CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16, .uuid = S(UUID "a")})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .uuid = S(UUID "a")},
+                               {.index = 1, .mem = 16, .uuid = S(UUID "b")})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .uuid = S(UUID "b")},
+                               {.index = 1, .mem = 16, .uuid = S(UUID "a")})),
     NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .profile = S("A")}, {.index = 1, .mem = 16})),
+    NODE(.mem = S("24"), CARDS({.index = 0, .mem = 8, .pci = 7}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .mem_allocatable = S("23"),
          CARDS({.index = 0, .mem = 8}, {.index = 1, .mem = 16})),
     NODE(.mem = S("24"), .cordoned = S("0"),
@@ -325,6 +341,78 @@ START_TEST(what_is_said_of_many_is_kept_once)
 
 END_TEST
 
+/* They have models, and UUIDs of their own. */
+START_TEST(nodes_with_tables_share_all_but_the_uuids)
+{
+    const struct node_view views[] = {
+        {.name = S("n"),
+         .mem = S("24"),
+         CARDS({.index = 0, .mem = 8, .model = S("T4"), .uuid = S(UUID "0")},
+               {.index = 1, .mem = 16, .model = S("L4"), .uuid = S(UUID "1")})},
+        {.name = S("other"),
+         .mem = S("24"),
+         CARDS({.index = 0, .mem = 8, .model = S("T4"), .uuid = S(UUID "2")},
+               {.index = 1, .mem = 16, .model = S("L4"), .uuid = S("odd")})},
+    };
+    struct rig r;
+    struct uuid_room room;
+    rig_init(&r);
+    set_node(&r, views[0]);
+    set_node(&r, views[1]);
+    const struct node *n = node_of(&r, "n");
+    const struct node *other = node_of(&r, "other");
+    ck_assert_ptr_eq(n->sizes, other->sizes);
+    ck_assert_str_is(node_card_uuid(n, 1, &room), UUID "1");
+    ck_assert_str_is(node_card_uuid(other, 0, &room), UUID "2");
+    ck_assert_str_is(node_card_uuid(other, 1, &room), "odd");
+    ck_assert_uint_eq(node_find_card(n, STR(UUID "1")), 1);
+    ck_assert_uint_eq(node_find_card(other, STR("odd")), 1);
+    ck_assert_uint_eq(node_find_card(n, STR(UUID "2")), INT32_MAX);
+    ck_assert_uint_eq(node_find_card(n, STR("")), INT32_MAX);
+    ck_assert(node_card_is_named(other, 1, STR("ODD")) && !node_card_is_named(n, 1, STR("ODD")));
+    ck_assert(!node_card_is_named(n, 0, STR("")));
+    node_gone(&r, "n");
+    ck_assert_uint_eq(node_of(&r, "other")->sizes->n_cards, 2);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* No memory: the node has its cards and their UUIDs as before. */
+static enum errc change_uuids(void *ctx)
+{
+    struct node_view views[] = {
+        NODE(.mem = S("8"), CARDS({.index = 0, .mem = 8, .uuid = S(UUID "0")})),
+        NODE(.mem = S("16"), CARDS({.index = 0, .mem = 8, .uuid = S(UUID "1")},
+                                   {.index = 1, .mem = 8, .uuid = S("odd")})),
+    };
+    struct cache c;
+    struct effect fx;
+    struct uuid_room room;
+    enum errc code = OK;
+    (void)ctx;
+    cache_init(&c, (struct map_seed){1, 2});
+    for (size_t i = 0; i < COUNT_OF(views) && code == OK; i++) {
+        struct cache_event e = {.type = CACHE_NODE_SET, .node = views[i]};
+        code = cache_apply(&c, &e, 1, &fx);
+        const struct node *n = cache_node(&c, STR("n"));
+        cache_check(&c);
+        if (code == OK)
+            ck_assert_str_is(node_card_uuid(n, (uint32_t)i, &room), i == 0 ? UUID "0" : "odd");
+        else
+            ck_assert(i == 0 || str_eq(node_card_uuid(n, 0, &room), STR(UUID "0")));
+    }
+    cache_done(&c);
+    return code;
+}
+
+START_TEST(survives_lack_of_memory)
+{
+    ck_assert_uint_gt(fail_alloc_each(change_uuids, NULL), 4);
+}
+
+END_TEST
+
 START_TEST(no_charge_overflows)
 {
     struct rig r;
@@ -353,7 +441,9 @@ int main(void)
     tcase_add_loop_test(tc, reads_its_labels, 0, COUNT_OF(labels));
     tcase_add_loop_test(tc, only_news_change_anything, 0, COUNT_OF(news));
     tcase_add_test(tc, pods_outlive_their_cards);
-    tcase_add_loop_test(tc, what_is_said_of_many_is_kept_once, 0, 8);
+    tcase_add_loop_test(tc, what_is_said_of_many_is_kept_once, 0, 9);
+    tcase_add_test(tc, nodes_with_tables_share_all_but_the_uuids);
+    tcase_add_test(tc, survives_lack_of_memory);
     tcase_add_test(tc, no_charge_overflows);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

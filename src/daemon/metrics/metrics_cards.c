@@ -300,6 +300,7 @@ static void metrics_cards_write_unusable(struct metrics_writer *w, const struct 
 static void metrics_cards_write_infos(struct metrics_writer *w, const struct shown *s)
 {
     struct digits digits;
+    struct uuid_room room _uninitialized_;
     struct expo_label labels[4];
     expo_family(&w->expo, EXPO_GAUGE, "cardpack_card_info",
                 "What is known of a card; without a series: nothing.");
@@ -307,7 +308,7 @@ static void metrics_cards_write_infos(struct metrics_writer *w, const struct sho
         const struct node *n = s->nodes[i];
         for (uint32_t k = 0; k < n->n_cards; k++) {
             struct str model = node_card_model(n, k);
-            struct str uuid = node_card_uuid(n, k);
+            struct str uuid = node_card_uuid(n, k, &room);
             if (n->cards[k].absent || (model.n == 0 && uuid.n == 0))
                 continue;
             metrics_cards_label_card(n, k, &digits, labels);

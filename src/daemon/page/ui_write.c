@@ -91,13 +91,14 @@ static void ui_write_card(struct jwrite *w, const struct ui_node *x, uint32_t i)
     const struct card *c = &n->cards[i];
     const struct measured_card *m = measured_card_of(x->measured, i);
     int32_t numa = node_card_numa(n, i);
+    struct uuid_room room _uninitialized_;
     jwrite_object_begin(w);
     ui_write_put_number(w, STR("id"), i);
     ui_write_put_number(w, STR("total"), c->total);
     ui_write_put_number(w, STR("used"), c->used);
     ui_write_put_some(w, STR("cores"), c->cores);
     ui_write_put_str(w, STR("model"), node_card_model(n, i));
-    ui_write_put_str(w, STR("uuid"), node_card_uuid(n, i));
+    ui_write_put_str(w, STR("uuid"), node_card_uuid(n, i, &room));
     if (numa >= 0)
         ui_write_put_number(w, STR("numa"), numa);
     ui_write_put_str(w, STR("state"), ui_write_state_of(c));

@@ -223,8 +223,20 @@ class Component:
         self.start()
 
     def pause(self) -> None:
-        """SIGSTOP: it keeps its connections and sends no answers."""
+        """
+        SIGSTOP, and waits until no thread runs: from then on it keeps its connections and sends no
+        answers. On a busy machine the signal may take effect only after an answer to the next request.
+        """
         os.kill(self.pid, signal.SIGSTOP)
+        wait_for(self._stopped, f"{self.name} to stop")
+
+    def _stopped(self) -> bool:
+        """Whether every thread is stopped; the state follows the name, which ends with the last ")"."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        try:
+            return all(thread.read_text().rpartition(") ")[2].startswith("T") for thread in threads)
+        except OSError:  # a thread that has just ended
+            return False
 
     def resume(self) -> None:
         """SIGCONT: the end of a pause."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 from house import FOLDERS, Tap
@@ -61,8 +62,12 @@ STARTS = re.compile(PROCESSES + "|kubectl_child_start|jobs_run|gpu_thread_start"
 Symbols = dict[str, set[str]]  # by object of a library
 
 
+@cache
 def symbols(nm: str, library: Path, option: str) -> Symbols:
-    """The undefined (-u) or defined (--defined-only) symbols of each object in a library."""
+    """
+    The undefined (-u) or defined (--defined-only) symbols of each object in a library. A library is read
+    once: selftest.py asks again and again for those that it does not change.
+    """
     out = subprocess.run(
         [nm, "--format=posix", option, library], check=True, capture_output=True, text=True
     ).stdout

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import ssl
 import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
+from component import Ports
+
 VERBS = "/gpushare-scheduler"
+PORTS = Ports()
 
 
 def free_port() -> int:
-    """A port that no process uses now."""
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
+    """A port that no process uses, and that stays free: other tests may run beside this one."""
+    return PORTS.take()
 
 
 class Cardpack:

@@ -539,7 +539,9 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally mem = {0};
     struct tally cores = {0};
     struct tally exclusive = {0};
-    *ret = (struct request){.host = host_clamp(pod->host)};
+    *ret = (struct request){.host = host_clamp(pod->host),
+                            .classes = pod->classes,
+                            .n_classes = (uint32_t)pod->n_classes};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
     request_find_dialect(&rd);
     request_read_containers(&rd, &mem, &cores, &exclusive);

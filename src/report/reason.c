@@ -285,8 +285,7 @@ static void reason_request_of_one(struct buf *out, const struct request *r)
         buf_put(out, STR("no card"));
 }
 
-/* "1 whole card + 50% of a card", for each container its own. */
-void reason_request(struct buf *out, const struct request *r)
+static void reason_request_of_cards(struct buf *out, const struct request *r)
 {
     struct request one _uninitialized_;
     if (!request_by_container(r)) {
@@ -298,4 +297,15 @@ void reason_request(struct buf *out, const struct request *r)
         buf_put(out, i == 0 ? STR("") : STR(" + "));
         reason_request_of_one(out, &one);
     }
+}
+
+/* "1 whole card + 50% of a card", for each container its own; then what DRA is asked for. */
+void reason_request(struct buf *out, const struct request *r)
+{
+    bool both = r->devices == 0 || request_wants(r);
+    if (both)
+        reason_request_of_cards(out, r);
+    if (r->devices > 0)
+        buf_printf(out, "%s%u card%s of a DeviceClass", both ? ", " : "", r->devices,
+                   r->devices == 1 ? "" : "s");
 }

@@ -347,9 +347,18 @@ END_TEST
 
 /* ---- implicit names ---- */
 
-#define MAIN(c, n)    {.class = {c, sizeof(c) - 1}, .amount = {n, sizeof(n) - 1}}
-#define INIT(c, n)    {{c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_INIT, true}
-#define SIDECAR(c, n) {{c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_SIDECAR, true}
+#define MAIN(c, n)                                                  \
+    {                                                               \
+        .class = {c, sizeof(c) - 1}, .amount = { n, sizeof(n) - 1 } \
+    }
+#define INIT(c, n)                                                   \
+    {                                                                \
+        {c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_INIT, true \
+    }
+#define SIDECAR(c, n)                                                   \
+    {                                                                   \
+        {c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_SIDECAR, true \
+    }
 
 /* "gpu" and "gpus" are classes of nvidia.com/gpu, "nics" is none. */
 static const struct {

@@ -5,13 +5,13 @@
 #include "fail_alloc.h"
 #include "unit.h"
 
-#define GPU          "\"deviceclass.resource.kubernetes.io/gpu\""
-#define NIC          "\"deviceclass.resource.kubernetes.io/nic\""
-#define LIMITS(...)  "{\"resources\":{\"limits\":{" __VA_ARGS__ "}}}"
-#define ALWAYS(...)  "{\"resources\":{\"limits\":{" __VA_ARGS__ "}},\"restartPolicy\":\"Always\"}"
-#define MAINS(...)   "\"containers\":[" __VA_ARGS__ "]"
-#define INITS(...)   "\"initContainers\":[" __VA_ARGS__ "]"
-#define BOTH(r, l)   "{\"resources\":{\"requests\":{" r "},\"limits\":{" l "}}}"
+#define GPU           "\"deviceclass.resource.kubernetes.io/gpu\""
+#define NIC           "\"deviceclass.resource.kubernetes.io/nic\""
+#define LIMITS(...)   "{\"resources\":{\"limits\":{" __VA_ARGS__ "}}}"
+#define ALWAYS(...)   "{\"resources\":{\"limits\":{" __VA_ARGS__ "}},\"restartPolicy\":\"Always\"}"
+#define MAINS(...)    "\"containers\":[" __VA_ARGS__ "]"
+#define INITS(...)    "\"initContainers\":[" __VA_ARGS__ "]"
+#define BOTH(r, l)    "{\"resources\":{\"requests\":{" r "},\"limits\":{" l "}}}"
 #define FIRST_L(l, r) "{\"resources\":{\"limits\":{" l "},\"requests\":{" r "}}}"
 
 /* then: kind, class and amount of each */
@@ -42,7 +42,8 @@ static const struct {
     {MAINS(LIMITS("\"deviceclass.resource.kubernetes.io/\":1")), "m  1 "},
     /* not of the pod as a whole: the API server refuses them there */
     {MAINS("{}") ",\"resources\":{\"limits\":{" GPU ":1}},\"overhead\":{" GPU ":1}", ""},
-    {MAINS("{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"4\"," GPU ":\"1\"}}}"),
+    {MAINS("{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"4\"," GPU
+           ":\"1\"}}}"),
      "m gpu 1 "},
 };
 

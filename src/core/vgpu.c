@@ -146,6 +146,14 @@ static void vgpu_close_parts(struct buf *out, uint32_t n)
         buf_put(out, STR(";"));
 }
 
+/* The place of a container in the list: the reverse of vgpu_container_of. */
+static uint32_t vgpu_part_of(const struct pod_view *view, bool inits, uint32_t container)
+{
+    if (!inits)
+        return container;
+    return container >= view->n_mains ? container - view->n_mains : container + view->n_inits;
+}
+
 /* Volcano's plugin counts spec.containers alone, and its last one is not closed. */
 void vgpu_write_pod(struct str list, const struct request *r, const struct pod_view *view,
                     struct buf *out)
@@ -156,8 +164,7 @@ void vgpu_write_pod(struct str list, const struct request *r, const struct pod_v
     struct str rest = list;
     assert(r->n_demands > 0);
     for (uint32_t i = 0; i < r->n_demands; i++) {
-        uint32_t index = r->demands[i].index;
-        uint32_t part = index + (inits ? view->n_inits : 0);
+        uint32_t part = vgpu_part_of(view, inits, r->demands[i].index);
         struct str devices;
         assert(part >= at);
         vgpu_close_parts(out, part - at);

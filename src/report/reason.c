@@ -115,7 +115,7 @@ static uint32_t reason_evaluate_parts(const struct fit_look *l, const struct req
     uint32_t fit = 0;
     *ret_nearest = VERDICT_FITS;
     for (uint32_t i = 0; i < r->n_demands; i++) {
-        if (r->demands[i].kind == CONTAINER_INIT)
+        if (r->demands[i].kind == CONTAINER_INIT && !request_by_container(r))
             continue;
         request_part(&one, r, i);
         enum verdict v = fit_look_card(l, &one, card);
@@ -171,8 +171,8 @@ static void reason_put_parts(struct buf *out, const struct fit_look *l, const st
         buf_printf(out, "%lld of %lld and %u%% of its compute free",
                    (long long)card_free(&n->cards[card]), (long long)n->cards[card].total,
                    card_free_cores(&n->cards[card]));
-        buf_printf(out, ", asked by %u containers of which %u would fit there alone",
-                   request_lasting(r), reason_evaluate_parts(l, r, card, &nearest));
+        buf_printf(out, ", asked by %u containers of which %u would fit there alone", r->n_demands,
+                   reason_evaluate_parts(l, r, card, &nearest));
         return;
     }
     reason_put_figures(out, n, r, card);
@@ -296,6 +296,8 @@ static void reason_request_of_cards(struct buf *out, const struct request *r)
         request_part(&one, r, i);
         buf_put(out, i == 0 ? STR("") : STR(" + "));
         reason_request_of_one(out, &one);
+        if (r->demands[i].kind == CONTAINER_INIT)
+            buf_put(out, STR(" in an init container"));
     }
 }
 

@@ -415,6 +415,11 @@ static const struct {
      "GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,4,0:;",
      {0, 10, 0, 0},
      0},
+    /* HAMi's scheduler has left out a container without cards: no part is known to end. */
+    {INITS("{\"name\":\"i0\"}," C(HAMI("1", "2"))) "," MAINS(D(HAMI("1", "4"))),
+     "GPU-b,NVIDIA,2,0:;GPU-b,NVIDIA,4,0:;",
+     {0, 8, 0, 0},
+     0},
     /* Whole for an init container: until the pod ends, others get nothing of it. */
     {INITS(C(HAMI("1", "8") ",\"nvidia.com/gpucores\":\"100\"")) "," MAINS(D(HAMI("1", "4"))),
      "GPU-c,NVIDIA,8,100:;GPU-c,NVIDIA,4,0:;",

@@ -455,6 +455,44 @@ START_TEST(charges_the_cards_of_each_container)
 
 END_TEST
 
+/* With shrink-after-init a pod whose init containers are done holds what lasts, also if cards
+ * change their places meanwhile. */
+START_TEST(init_containers_leave_their_cards)
+{
+    static const int64_t then[2][2] = {{10, 6}, {9, 0}};
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    r.cache.settings.shrink = _i == 1;
+    set_node(&r, "n", DIALECT_HAMI);
+    object_pod(&o, "a",
+               INITS(SIDECAR(HAMI("1", "4")) "," D(HAMI("2", "6"))) "," MAINS(E(HAMI("1", "5"))),
+               "\"hami.io/vgpu-devices-allocated\":"
+               "\"GPU-a,NVIDIA,4,0:;GPU-a,NVIDIA,6,0:GPU-b,NVIDIA,6,0:;GPU-a,NVIDIA,5,0:;\"",
+               "n");
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(card_used(&r, "n", 0), 10);
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
+    e.pod.initialized = true;
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    for (unsigned twice = 0; twice < 2; twice++) {
+        ck_assert_int_eq(card_used(&r, "n", 0), then[_i][0]);
+        ck_assert_int_eq(card_used(&r, "n", 1), then[_i][1]);
+        set_node(&r, "n", DIALECT_VGPU);
+        set_node(&r, "n", DIALECT_HAMI);
+    }
+    e.pod.initialized = false; /* they run again */
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(card_used(&r, "n", 0), 10);
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 #define WHOLE_HAMI "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpucores\":\"100\""
 #define PART(n, p) "\"nvidia.com/gpu\":\"" n "\",\"nvidia.com/gpumem-percentage\":\"" p "\""
 
@@ -651,6 +689,7 @@ int main(void)
     tcase_add_test(t, a_list_never_counts_less_than_the_spec);
     tcase_add_test(t, a_huge_list_is_not_kept);
     tcase_add_loop_test(t, charges_the_cards_of_each_container, 0, COUNT_OF(held));
+    tcase_add_loop_test(t, init_containers_leave_their_cards, 0, 2);
     tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
     tcase_add_test(t, each_container_takes_a_place_of_its_card);
     suite_add_tcase(s, t);

@@ -25,6 +25,11 @@
  */
 #define DRA_NAME_MAX ((size_t)253)
 
+/* Before the name of a DeviceClass: its implicit extended resource name, which every class has it
+ * since Kubernetes 1.34, beside spec.extendedResourceName. No node offers it: kube-scheduler makes
+ * a claim for each pod that requests it. */
+#define DRA_CLASS_PREFIX STR("deviceclass.resource.kubernetes.io/")
+
 struct dra_device_view {
     struct str name;
     struct str node;   /* where each device names its own; else absent */

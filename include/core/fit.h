@@ -42,20 +42,8 @@ struct str fit_reason(const struct node *n, enum verdict v, struct str name, str
 
 /* Why a card of n can't take the pod, or one card's part of it if it asks for several cards.
  * Containers that may have different cards count together. Room that is kept for other pods is
- * ignored. */
+ * ignored. For many cards of a node: look_card. */
 enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card);
-
-/* The same for many cards of n: the node's pods are searched once. It may also be used for a part
- * of the request (one container) if its groups are the same. */
-struct fit_look {
-    const struct node *node;
-    struct card_set friends; /* cards with pods of the affinity group */
-    struct card_set foes;    /* cards with pods of the anti-affinity group */
-    struct swap swap; /* cards where the device plugin cannot confuse this pod with another */
-};
-
-void fit_look_at(struct fit_look *l, const struct node *n, const struct request *r);
-enum verdict fit_look_card(const struct fit_look *l, const struct request *r, uint32_t card);
 
 /* The quota's reason for VERDICT_QUOTA or VERDICT_QUOTA_DENIED of a node or a card. It is the same
  * for all nodes of the same pool and models. False: v is another verdict, or no quota refuses. */

@@ -55,6 +55,6 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
 enum verdict plan_next(const struct plan *p, const struct plan_site *s);
 
 /* fit_node, and a check that kube-scheduler and the kubelet make themselves: whether the node has
- * enough cards for GPUSHARE_RESOURCE_EXCLUSIVE. Filter and bind do not check it: kube-scheduler
- * does not send them nodes without enough. */
+ * enough cards for GPUSHARE_RESOURCE_EXCLUSIVE, and for the devices that DRA is asked for. Filter
+ * and bind do not check it: kube-scheduler does not send them nodes without enough. */
 enum verdict plan_evaluate(const struct node *n, const struct request *r);

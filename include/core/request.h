@@ -64,9 +64,13 @@ struct request {
     struct str uuids;
     struct str affinity;
     struct str anti_affinity;
+    const struct class_request_view *classes; /* views of the pod's; a copy has none, because of a
+                                                 bound pod the claims say what it has */
+    uint32_t n_classes;
     const struct pod *self; /* the pod itself, whose claim is ignored; cache_resolve sets this and
                                the fields below */
     bool affinity_held;     /* pods of its affinity group hold a card on some node */
+    uint32_t devices;       /* cards that DRA is asked for by implicit names of `classes` */
     bool simple;            /* node.simple decides whether it fits */
     enum pack fallback;     /* the card policy if neither the pod nor the node sets one */
     const struct policies *policies; /* what the policies with costs know; NULL: nothing */

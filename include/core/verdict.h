@@ -38,6 +38,7 @@ enum verdict {
     VERDICT_EXCLUSIVE,      /* pods hold whole cards of the node from another device plugin */
     VERDICT_SHARED,         /* the pod asks for whole cards, but pods share cards of the node */
     VERDICT_NO_EXCLUSIVE,   /* not enough whole cards; the text is kube-scheduler's */
+    VERDICT_NO_DEVICES,     /* likewise, for a pod that asks DRA for them by a class's name */
     VERDICT_HELD_ELSEWHERE, /* the pod holds a card of another node, or a Binding in doubt may give
                                it one */
     VERDICT_BAD_REQUEST,    /* a field of the pod is invalid */

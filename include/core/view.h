@@ -37,6 +37,16 @@ struct container_view {
     enum container_kind kind;
 };
 
+/* What a container requests of one DeviceClass, by the class's implicit resource name
+ * DRA_CLASS_PREFIX and its name. As for CPU, the scheduler counts the request; the API server sets
+ * it from the limit if there is none. */
+struct class_request_view {
+    struct str class;
+    struct str amount;
+    enum container_kind kind;
+    bool requested; /* the amount is of requests, else of limits */
+};
+
 /* One entry of the allocation annotation: a container's part of a card. */
 struct grant_view {
     uint32_t container; /* in spec.containers; n_mains is added for spec.initContainers */
@@ -126,6 +136,8 @@ struct pod_view {
     size_t n_labels;
     const struct container_view *containers;
     size_t n_containers;
+    const struct class_request_view *classes; /* in the order of the containers, init ones first */
+    size_t n_classes;
     uint32_t n_mains; /* number of spec.containers, with a request or without */
     uint32_t n_inits; /* the same of spec.initContainers */
 };

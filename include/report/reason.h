@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/fit.h"
+#include "core/look.h"
 
 /* The audience of a text. An event is readable in its pod's namespace, so it must not name pods of
  * other namespaces. */
@@ -12,8 +13,8 @@ enum reason_reader {
 
 /* A node in its present state, and in the state with the room kept for other pods in use. */
 struct reason_scene {
-    struct fit_look now;
-    struct fit_look kept; /* of the draft; its node is NULL if the node has no claims */
+    struct look now;
+    struct look kept; /* of the draft; its node is NULL if the node has no claims */
     struct draft draft;
 };
 

@@ -12,6 +12,7 @@
 #include "codec/stamp.h"
 #include "codec/vgpu_cards.h"
 #include "core/gpushare.h"
+#include "kube_classes.h"
 #include "kube_host.h"
 #include "kube_names.h"
 
@@ -166,6 +167,8 @@ struct amounts {
     struct amounts_view of[DIALECT_COUNT];
     struct str exclusive;
     struct host_texts host;
+    struct class_list *classes; /* NULL: their names are skipped */
+    bool requested;             /* these are requests */
 };
 
 /* A quantity of a resource that only costs depend on: a value of another type counts as absent, and
@@ -201,6 +204,8 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
             ret->host.cpu = kube_read_loose(r);
         else if (str_eq(key, STR("memory")))
             ret->host.memory = kube_read_loose(r);
+        else if (ret->classes != NULL && kube_classes_take(ret->classes, r, key, ret->requested))
+            continue;
         else if (!kube_names_find(
                      key, 1U << KUBE_MEM | 1U << KUBE_CORES | 1U << KUBE_COUNT | 1U << KUBE_PERCENT,
                      &found) ||
@@ -235,9 +240,10 @@ static void kube_read_resources(struct jread *r, struct resources *ret)
 }
 
 static void kube_read_container_resources(struct jread *r, struct container_view *c,
-                                          struct host_texts *ret_host)
+                                          struct host_texts *ret_host, struct class_list *classes)
 {
-    struct resources of = {.limits = {.exclusive = STR_NULL}};
+    struct resources of = {.limits = {.classes = classes},
+                           .requests = {.classes = classes, .requested = true}};
     kube_read_resources(r, &of);
     for (unsigned d = 0; d < DIALECT_COUNT; d++) {
         c->of[d].mem = kube_either(of.limits.of[d].mem, of.requests.of[d].mem);
@@ -252,7 +258,7 @@ static void kube_read_container_resources(struct jread *r, struct container_view
 }
 
 static void kube_read_container(struct jread *r, struct container_view *c,
-                                struct host_texts *ret_host)
+                                struct host_texts *ret_host, struct class_list *classes)
 {
     bool always = false;
     struct str key;
@@ -260,7 +266,7 @@ static void kube_read_container(struct jread *r, struct container_view *c,
         if (str_eq(key, STR("name")))
             c->name = jread_str(r);
         else if (str_eq(key, STR("resources")))
-            kube_read_container_resources(r, c, ret_host);
+            kube_read_container_resources(r, c, ret_host, classes);
         else if (str_eq(key, STR("restartPolicy")))
             always = str_eq(jread_str(r), STR("Always"));
         else
@@ -268,6 +274,7 @@ static void kube_read_container(struct jread *r, struct container_view *c,
     }
     if (always && c->kind == CONTAINER_INIT)
         c->kind = CONTAINER_SIDECAR;
+    kube_classes_close(classes, c->kind);
 }
 
 struct container_list {
@@ -276,6 +283,7 @@ struct container_list {
     size_t cap;
     uint32_t all; /* including those without a request */
     struct host_tally host;
+    struct class_list classes;
 };
 
 static void kube_container_add(struct jread *r, struct arena *a, struct container_list *list,
@@ -301,11 +309,14 @@ static bool kube_names_cards(const struct container_view *c)
 static void kube_read_containers(struct jread *r, struct arena *a, enum container_kind kind,
                                  struct container_list *list)
 {
-    *list = (struct container_list){.items = list->items, .cap = list->cap};
+    *list = (struct container_list){
+        .items = list->items,
+        .cap = list->cap,
+        .classes = {.arena = a, .items = list->classes.items, .cap = list->classes.cap}};
     jread_array (r) {
         struct container_view c = {.kind = kind, .index = list->all++};
         struct host_texts host = {.cpu = STR_NULL};
-        kube_read_container(r, &c, &host);
+        kube_read_container(r, &c, &host, &list->classes);
         kube_host_add(&list->host, host, c.kind);
         if (kube_names_cards(&c))
             kube_container_add(r, a, list, c);
@@ -328,8 +339,8 @@ static void kube_read_pod_resources(struct jread *r, struct resources *ret)
 
 static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view *pod)
 {
-    struct container_list inits = {.n = 0};
-    struct container_list mains = {.n = 0};
+    struct container_list inits = {.classes = {.arena = a}};
+    struct container_list mains = {.classes = {.arena = a}};
     struct resources resources = {.limits = {.exclusive = STR_NULL}};
     struct amounts overhead = {.exclusive = STR_NULL};
     struct str key;
@@ -355,6 +366,9 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
     pod->host = kube_host_of(&inits.host, &mains.host, resources.limits.host,
                              resources.requests.host, overhead.host);
     uint32_t n_inits = inits.all;
+    kube_classes_join(&inits.classes, r, &mains.classes);
+    pod->classes = inits.classes.items;
+    pod->n_classes = inits.classes.n;
     if (inits.n == 0)
         inits = mains;
     else {

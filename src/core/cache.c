@@ -108,6 +108,7 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r)
     r->fallback = costs ? nodes : c->settings.card_policy;
     r->policies = &c->policies;
     r->account = quota_account(&c->quota, r->namespace);
+    r->devices = cache_dra_asked(c, r);
     r->simple = request_simple(r);
     r->memo = NULL;
 }

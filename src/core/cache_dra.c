@@ -10,6 +10,9 @@
  */
 #include "cache_dra.h"
 
+#include "core/quantity.h"
+#include "core/tally.h"
+
 /* What the use takes of a card with this total, if the device has `of` bytes: rounded up. The
  * node's unit is not known here, so the proportion counts. -1: the card as a whole. */
 static int64_t cache_dra_part(const struct dra_use *u, int64_t of, int64_t total)
@@ -157,6 +160,34 @@ void cache_dra_sweep(struct cache *c, enum cache_kind kind, struct effect *ret)
                                          : dra_sweep_classes(d, epoch);
     cache_dra_spread(c, ret);
     cache_dra_spread_classes(c, served, ret);
+}
+
+/* Of the class that item `first` is the first of: 0 if there is an earlier one. The scheduler makes
+ * no request of a fraction. */
+static int64_t cache_dra_asked_of(const struct request *r, uint32_t first)
+{
+    struct tally t = {0};
+    for (uint32_t i = 0; i < r->n_classes; i++) {
+        struct quantity q = {.value = 0};
+        const struct class_request_view *v = &r->classes[i];
+        if (!str_eq(v->class, r->classes[first].class))
+            continue;
+        if (i < first)
+            return 0;
+        if (quantity_parse(str_trim(v->amount), &q) == OK && q.whole && q.value > 0)
+            tally_add(&t, MIN_OF(q.value, (int64_t)UINT16_MAX), v->kind, UINT16_MAX);
+    }
+    return tally_peak(&t);
+}
+
+uint32_t cache_dra_asked(const struct cache *c, const struct request *r)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < r->n_classes; i++) {
+        if (map_get(&c->dra.classes, r->classes[i].class) != NULL)
+            sum = tally_sum(sum, cache_dra_asked_of(r, i), UINT16_MAX);
+    }
+    return (uint32_t)sum;
 }
 
 void cache_dra_check(const struct cache *c)

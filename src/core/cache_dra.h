@@ -16,5 +16,9 @@ void cache_dra_sweep(struct cache *c, enum cache_kind kind, struct effect *ret);
 /* The node has other cards: finds those that DRA holds. */
 void cache_dra_look(struct cache *c, struct node *n);
 
+/* How many cards the request asks DRA for by implicit names: those of the classes that give out
+ * whole cards. What another class gives out is not known. */
+uint32_t cache_dra_asked(const struct cache *c, const struct request *r);
+
 /* For tests: asserts that each node has exactly what the claims hold. */
 void cache_dra_check(const struct cache *c);

@@ -75,7 +75,8 @@ static const struct dialect_facts table[DIALECT_COUNT] = {
                       .lock_owner = true,
                       .unit = "MiB",
                       .match = DIALECT_MATCH_LOCK,
-                      .inits_first = true},
+                      .inits_first = true,
+                      .inits = true},
 };
 
 static unsigned used = DIALECT_BIT(DIALECT_GPUSHARE);

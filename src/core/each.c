@@ -11,12 +11,15 @@
 /* As for pick_apart. */
 #define EACH_STEPS 20000
 
-/* A card, as the search has left it. */
+/* A card, as the search has left it. Init containers take nothing from those after them: they have
+ * ended by then. Each has beside it what the demands before it leave, which are the sidecars that
+ * run then. */
 struct each_card {
     int64_t mem;     /* free */
     uint32_t cores;  /* free */
-    uint32_t takers; /* containers that the search has placed there */
-    bool whole;      /* one of them wants it whole */
+    uint32_t takers; /* lasting containers that the search has placed there */
+    uint32_t inits;  /* init containers that it has placed there */
+    bool whole;      /* a lasting one wants it whole */
 };
 
 struct each_level {
@@ -134,8 +137,8 @@ static bool each_is_twin(const struct each *e, uint32_t a, uint32_t b)
     const struct each_card *y = &e->cards[b];
     const struct card *c = each_card_of(e, a);
     const struct card *d = each_card_of(e, b);
-    if (x->takers > 0 || y->takers > 0 || x->mem != y->mem || x->cores != y->cores ||
-        c->total != d->total || card_takers(c) != card_takers(d) ||
+    if (x->takers + x->inits > 0 || y->takers + y->inits > 0 || x->mem != y->mem ||
+        x->cores != y->cores || c->total != d->total || card_takers(c) != card_takers(d) ||
         node_card_max_pods(n, e->ids[a]) != node_card_max_pods(n, e->ids[b]) ||
         !str_eq(node_card_model(n, e->ids[a]), node_card_model(n, e->ids[b])))
         return false;
@@ -176,6 +179,10 @@ static void each_take(struct each *e, const struct each_level *l, int sign)
 {
     const struct demand *d = each_demand(e, l);
     struct each_card *c = &e->cards[l->card];
+    if (d->kind == CONTAINER_INIT) {
+        c->inits += (uint32_t)sign;
+        return;
+    }
     c->mem -= sign * each_takes(e, d, l->card);
     c->cores -= (uint32_t)sign * (d->cores / d->cards);
     c->takers += (uint32_t)sign;

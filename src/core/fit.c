@@ -5,8 +5,7 @@
 
 #include "core/draft.h"
 #include "core/in_turn.h"
-#include "core/lack.h"
-#include "core/limit.h"
+#include "core/look.h"
 #include "core/pick.h"
 #include "core/swap.h"
 #include "core/uses.h"
@@ -30,113 +29,6 @@ static enum verdict fit_fault_verdict(enum node_fault fault)
     return VERDICT_NO_CARDS;
 }
 
-static bool fit_same_group(const struct pod *p, struct str namespace, struct str mine,
-                           struct str its)
-{
-    return mine.n > 0 && str_eq(mine, its) && str_eq(p->namespace, namespace);
-}
-
-static void fit_mark_cards(struct card_set *set, const struct holding *h)
-{
-    for (uint32_t i = 0; i < h->n_shares; i++) {
-        uint32_t card = h->shares[i].card;
-        if (card < LIMIT_CARDS)
-            card_set_add(set, card);
-    }
-}
-
-static bool fit_has_groups(const struct request *r)
-{
-    return r->anti_affinity.n > 0 || r->affinity_held;
-}
-
-/* One pass over the node's pods, independent of the number of its cards. */
-static void fit_look_for_groups(struct fit_look *l, const struct node *n, const struct request *r)
-{
-    l->node = n;
-    if (!fit_has_groups(r))
-        return;
-    *l = (struct fit_look){.node = n};
-    request_work(r, n->n_pods);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        const struct request *q = p->request;
-        if (p == r->self || (n->vacated && p->deleting))
-            continue;
-        if (fit_same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
-            fit_mark_cards(&l->foes, p->holding);
-        if (fit_same_group(p, r->namespace, r->affinity, q->affinity))
-            fit_mark_cards(&l->friends, p->holding);
-    }
-}
-
-/* Under SWAP_GUARD_REQUIRE: finds the cards on which no swap is possible. */
-static void fit_find_swap(struct swap *ret, const struct node *n, const struct request *r)
-{
-    *ret = (struct swap){.cards = SWAP_ANY};
-    /* Under a lock the rule is the plugin's, not a matter of the setting. */
-    if (!node_is_guarded(n) && dialect_facts(r->dialect)->match != DIALECT_MATCH_LOCK)
-        return;
-    request_work(r, n->n_pods);
-    swap_find(n, r, ret);
-}
-
-static enum verdict fit_check_groups(const struct fit_look *l, const struct request *r,
-                                     uint32_t card)
-{
-    if (!fit_has_groups(r))
-        return VERDICT_FITS;
-    if (card_set_has(&l->foes, card))
-        return VERDICT_ANTI_AFFINITY;
-    return r->affinity_held && !card_set_has(&l->friends, card) ? VERDICT_AFFINITY : VERDICT_FITS;
-}
-
-/* Reasons that would rule the card out even if it were empty. */
-static enum verdict fit_check_kind(const struct node *n, const struct request *r,
-                                   const struct share *share, uint32_t card)
-{
-    const struct card *c = &n->cards[card];
-    if (!card_usable(c))
-        return card_only_claimed(c) ? VERDICT_CLAIMED : VERDICT_UNUSABLE;
-    if (r->models.n > 0 && !work_allows_model(r->work, r->models, node_card_model(n, card)))
-        return VERDICT_MODEL;
-    struct uuid_room room _uninitialized_;
-    if (r->uuids.n > 0 && !work_allows_uuid(r->work, r->uuids, node_card_uuid(n, card, &room)))
-        return VERDICT_UUID;
-    if (share->mem > c->total || (r->whole && c->total == 0))
-        return VERDICT_TOO_LARGE;
-    return VERDICT_FITS;
-}
-
-static enum verdict fit_check_room(const struct node *n, const struct request *r,
-                                   const struct share *share, uint32_t card)
-{
-    const struct card *c = &n->cards[card];
-    if (c->wholes > 0)
-        return VERDICT_HELD_WHOLE;
-    if (share_is_whole(r, share) && (c->pods > 0 || c->used > 0))
-        return VERDICT_NOT_EMPTY;
-    uint32_t max_pods = node_card_max_pods(n, card);
-    if (max_pods > 0 && card_takers(c) + share_takers(share) > max_pods)
-        return VERDICT_POD_LIMIT;
-    if (share->cores > card_free_cores(c))
-        return VERDICT_NO_CORES;
-    return share_charge(r, share, c->total) > card_free(c) ? VERDICT_NO_CARD_FREE : VERDICT_FITS;
-}
-
-/* The quota is checked before the room: if it is used up, no room helps. */
-static enum verdict fit_evaluate_card(const struct fit_look *l, const struct request *r,
-                                      const struct share *share, uint32_t card)
-{
-    struct quota_refusal refusal;
-    const struct node *n = l->node;
-    enum verdict v = fit_check_kind(n, r, share, card);
-    if (v == VERDICT_FITS)
-        v = fit_check_groups(l, r, card);
-    if (v == VERDICT_FITS)
-        v = uses_evaluate(n, r, card, &refusal);
-    return v == VERDICT_FITS ? fit_check_room(n, r, share, card) : v;
-}
-
 struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch)
 {
     const struct node_sizes *sizes = n == NULL ? NULL : n->sizes;
@@ -147,103 +39,11 @@ struct str fit_reason(const struct node *n, enum verdict v, struct str name, str
     return buf_str(scratch);
 }
 
-void fit_look_at(struct fit_look *l, const struct node *n, const struct request *r)
-{
-    fit_look_for_groups(l, n, r);
-    fit_find_swap(&l->swap, n, r);
-}
-
 enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card)
 {
-    struct fit_look look _uninitialized_;
-    fit_look_at(&look, n, r);
-    return fit_look_card(&look, r, card);
-}
-
-enum verdict fit_look_card(const struct fit_look *l, const struct request *r, uint32_t card)
-{
-    struct share share = request_share(r);
-    assert(card < l->node->n_cards);
-    request_work(r, 1);
-    enum verdict v = fit_evaluate_card(l, r, &share, card);
-    return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
-}
-
-/* Where the figures of the cards go. The search for different cards for the containers asks about
- * no memory at first (fit_place_apart): then its answer is not what the pod lacks. */
-static struct lack *fit_open_lack(const struct request *r, const struct share *share)
-{
-    struct lack *l = request_fixed(r) && share->mem == 0 ? NULL : r->lack;
-    if (l != NULL)
-        *l = (struct lack){.free = 0};
-    return l;
-}
-
-/* If too few are feasible, the highest verdict of a card is the reason: verdicts are ordered from
- * "never" to "nearly feasible". If some cards could become feasible, but fewer than are needed, the
- * reason is VERDICT_TOO_FEW. */
-enum verdict fit_evaluate_cards(const struct node *n, const struct request *r,
-                                const struct share *share, const struct swap *swap,
-                                struct card_set *ret_fits)
-{
-    struct fit_look look _uninitialized_;
-    enum verdict nearest = VERDICT_UNUSABLE;
-    uint32_t fit = 0;
-    uint32_t could = 0;
-    *ret_fits = (struct card_set){{0}};
-    assert(n->n_cards <= LIMIT_CARDS);
-    struct lack *lack = fit_open_lack(r, share);
-    fit_look_for_groups(&look, n, r);
-    request_work(r, n->n_cards);
-    for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict v = fit_evaluate_card(&look, r, share, i);
-        if (v == VERDICT_FITS && !swap_allows(swap, i))
-            v = VERDICT_SWAP;
-        could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
-        nearest = MAX_OF(nearest, v);
-        if (v == VERDICT_FITS) {
-            card_set_add(ret_fits, i);
-            fit++;
-        } else if (lack != NULL) {
-            lack_card(lack, n, i, v);
-        }
-    }
-    assert(fit <= could && could <= n->n_cards);
-    if (lack != NULL) {
-        lack->noted = true;
-        lack->fit = fit;
-        lack->could = could;
-    }
-    if (fit >= request_cards(r))
-        return VERDICT_FITS;
-    if (could >= request_cards(r))
-        return nearest;
-    return could == 0 ? nearest : VERDICT_TOO_FEW;
-}
-
-static int64_t fit_charge_of(const struct node *n, const struct request *r,
-                             const struct placement *p)
-{
-    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    int64_t sum = 0;
-    uint32_t count = shares_of(r, p->grants, p->n, false, shares);
-    assert(count > 0);
-    for (uint32_t i = 0; i < count; i++)
-        sum += share_charge(r, &shares[i], n->cards[shares[i].card].total);
-    return sum;
-}
-
-/* The node may already hold more than its limit: then even a request for nothing is infeasible. */
-static enum verdict fit_check_sum(const struct node *n, const struct request *r, int64_t charge)
-{
-    bool full = n->counted + r->mem > n->limit || charge > n->total - n->used;
-    return full ? VERDICT_NODE_FULL : VERDICT_FITS;
-}
-
-enum verdict fit_check_placement(const struct node *n, const struct request *r,
-                                 const struct placement *there)
-{
-    return fit_check_sum(n, r, fit_charge_of(n, r, there));
+    struct look look _uninitialized_;
+    look_at(&look, n, r);
+    return look_card(&look, r, card);
 }
 
 /* The node's sum may have no room for the cards that the policy prefers, but room for smaller
@@ -256,7 +56,7 @@ static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
     do {
         pick_together(pick, ret);
         assert(ret->n > 0);
-        v = fit_check_placement(n, r, ret);
+        v = look_placement(n, r, ret);
     } while (v != VERDICT_FITS && pick_smaller(pick));
     return v;
 }
@@ -269,7 +69,7 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     const struct share none = {.mem = 0};
     const struct share all = request_share(r);
-    enum verdict v = fit_evaluate_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
+    enum verdict v = look_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
     if (v != VERDICT_FITS)
         return v;
     if (!in_turn_place(n, r, ret))
@@ -279,7 +79,7 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
     if (!uses_allow(n, r, shares, count))
         return VERDICT_QUOTA;
-    return fit_check_placement(n, r, ret);
+    return look_placement(n, r, ret);
 }
 
 static enum verdict fit_place_shared(const struct node *n, const struct request *r,
@@ -292,18 +92,18 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
                         .pack = pack_choose(r->card_policy, n->sizes->placement, fallback)};
     struct share share = request_share(r);
     struct swap swap _uninitialized_;
-    fit_find_swap(&swap, n, r);
+    look_swap(&swap, n, r);
     if (in_turn_applies(r))
         return fit_place_in_turn(&pick, &swap, ret == NULL ? &unwanted : ret);
     if (request_by_container(r))
         return fit_place_each(&pick, &swap, ret == NULL ? &unwanted : ret);
-    enum verdict v = fit_evaluate_cards(n, r, &share, &swap, &pick.fits);
+    enum verdict v = look_cards(n, r, &share, &swap, &pick.fits);
     if (v == VERDICT_FITS && !in_turn_may_have(n, r, &pick.fits))
         return VERDICT_PLUGIN_ORDER;
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */
     if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
-        fit_check_sum(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
+        look_sum(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
         return VERDICT_FITS;
     if (ret == NULL)
         ret = &unwanted;
@@ -311,7 +111,7 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
         return fit_place_together(&pick, ret);
     if (request_may_part(r))
         v = fit_place_apart(&pick, &swap, v, ret);
-    return v == VERDICT_FITS ? fit_check_placement(n, r, ret) : v;
+    return v == VERDICT_FITS ? look_placement(n, r, ret) : v;
 }
 
 /* Whether some cards are set aside for the other device plugin, so that the two plugins use
@@ -482,12 +282,12 @@ bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
         return false;
     if (!request_shares(r))
         return uses_evaluate(n, r, 0, ret) == v;
-    struct fit_look look _uninitialized_;
+    struct look look _uninitialized_;
     struct share share = request_share(r);
-    fit_look_for_groups(&look, n, r);
+    look_groups(&look, n, r);
     request_work(r, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (fit_evaluate_card(&look, r, &share, i) == v && uses_evaluate(n, r, i, ret) == v)
+        if (look_share(&look, r, &share, i) == v && uses_evaluate(n, r, i, ret) == v)
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
@@ -547,7 +347,7 @@ enum verdict fit_keep(const struct pod *p)
     struct draft without _uninitialized_;
     const struct node *n = &without.node;
     const struct holding *h = p->holding;
-    struct fit_look look _uninitialized_;
+    struct look look _uninitialized_;
     int64_t charge = 0;
     assert(pod_holds(p) && p->node != NULL && h != NULL);
     if (p->node->fault == NODE_ABSENT)
@@ -565,17 +365,17 @@ enum verdict fit_keep(const struct pod *p)
         return fit_fault_verdict(n->fault);
     if (n->sizes->dialect != r.dialect)
         return VERDICT_DIALECT;
-    fit_look_at(&look, n, &r);
+    look_at(&look, n, &r);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];
         if (!node_has_card(n, s->card) || fit_is_outgrown(n, &r, h, s))
             return VERDICT_NO_CARD_FREE;
-        v = fit_evaluate_card(&look, &r, s, s->card);
+        v = look_share(&look, &r, s, s->card);
         charge += share_charge(&r, s, n->cards[s->card].total);
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
     if (v == VERDICT_FITS && in_turn_applies(&r) && !in_turn_keeps(n, &r, h))
         return VERDICT_PLUGIN_ORDER;
-    return v == VERDICT_FITS ? fit_check_sum(n, &r, charge) : v;
+    return v == VERDICT_FITS ? look_sum(n, &r, charge) : v;
 }

@@ -3,6 +3,7 @@
 
 #include "core/draft.h"
 #include "core/each.h"
+#include "core/look.h"
 
 /* The node without its pods. */
 static void fit_apart_empty(struct draft *ret, const struct node *n, const struct request *r)
@@ -22,7 +23,7 @@ enum verdict fit_place_apart(struct pick *pick, const struct swap *swap, enum ve
     const struct request *r = pick->request;
     const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
-    enum verdict apart = fit_evaluate_cards(n, r, &none, &any, &pick->fits);
+    enum verdict apart = look_cards(n, r, &none, &any, &pick->fits);
     if (apart == VERDICT_FITS && pick_apart(pick, ret))
         return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
@@ -34,7 +35,7 @@ enum verdict fit_place_apart(struct pick *pick, const struct swap *swap, enum ve
     struct placement there _uninitialized_;
     fit_apart_empty(&d, n, r);
     struct pick empty = {.node = &d.node, .request = r, .pack = pick->pack};
-    return fit_evaluate_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
+    return look_cards(&d.node, r, &none, &any, &empty.fits) == VERDICT_FITS &&
                    pick_apart(&empty, &there)
                ? VERDICT_NO_CARD_FREE
                : together;
@@ -49,7 +50,7 @@ static enum verdict fit_apart_evaluate_each(const struct node *n, const struct r
     for (uint32_t i = 0; i < r->n_demands && v == VERDICT_FITS; i++) {
         request_part(&one, r, i);
         struct share share = request_share(&one);
-        v = fit_evaluate_cards(n, &one, &share, swap, &ret_fits[i]);
+        v = look_cards(n, &one, &share, swap, &ret_fits[i]);
     }
     return v;
 }
@@ -86,5 +87,5 @@ enum verdict fit_place_each(const struct pick *pick, const struct swap *swap, st
         return v;
     if (!each_place(pick, fits, ret))
         return fit_apart_why_not_each(pick, fits);
-    return fit_check_placement(n, r, ret);
+    return look_placement(n, r, ret);
 }

@@ -72,19 +72,6 @@ static void holding_raise_to_peak(const struct request *r, const struct grant *g
     }
 }
 
-static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_t card)
-{
-    uint32_t at = 0;
-    while (at < *n && shares[at].card < card)
-        at++;
-    if (at < *n && shares[at].card == card)
-        return &shares[at];
-    memmove(&shares[at + 1], &shares[at], (*n - at) * sizeof(*shares));
-    shares[at] = (struct share){.card = card};
-    (*n)++;
-    return &shares[at];
-}
-
 const struct demand *request_demand(const struct request *r, uint32_t container)
 {
     for (uint32_t i = 0; i < r->n_demands; i++) {
@@ -100,6 +87,52 @@ static bool holding_is_init(const struct request *r, uint16_t container)
     return d != NULL && d->kind == CONTAINER_INIT;
 }
 
+/* An init container that has the card with this grant, and the sidecars before it there. */
+static struct share holding_beside_sidecars(const struct request *r, const struct grant *grants,
+                                            uint32_t n, const struct grant *init)
+{
+    struct share sum = {.mem = init->mem, .cores = init->cores, .takers = 1};
+    for (uint32_t i = 0; i < n; i++) {
+        const struct grant *g = &grants[i];
+        const struct demand *d = request_demand(r, g->container);
+        if (g->card != init->card || d == NULL || d->kind != CONTAINER_SIDECAR ||
+            d->index > init->container)
+            continue;
+        sum.mem += g->mem;
+        sum.cores += g->cores;
+        sum.takers++;
+    }
+    return sum;
+}
+
+/* The same where each container has cards of its own. */
+static void holding_raise_to_inits(const struct request *r, const struct grant *grants, uint32_t n,
+                                   struct share *s)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (grants[i].card != s->card || !holding_is_init(r, grants[i].container))
+            continue;
+        struct share peak = holding_beside_sidecars(r, grants, n, &grants[i]);
+        s->mem = MAX_OF(s->mem, peak.mem);
+        s->cores = MAX_OF(s->cores, peak.cores);
+        s->takers = MAX_OF(s->takers, peak.takers);
+        s->whole = s->whole || grants[i].cores >= REQUEST_CORES_MAX;
+    }
+}
+
+static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_t card)
+{
+    uint32_t at = 0;
+    while (at < *n && shares[at].card < card)
+        at++;
+    if (at < *n && shares[at].card == card)
+        return &shares[at];
+    memmove(&shares[at + 1], &shares[at], (*n - at) * sizeof(*shares));
+    shares[at] = (struct share){.card = card};
+    (*n)++;
+    return &shares[at];
+}
+
 uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t n,
                    bool initialized, struct share *ret)
 {
@@ -108,15 +141,19 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
     assert(n <= REQUEST_GRANTS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         struct share *s = holding_share_at(ret, &shares, grants[i].card);
-        if (!own && holding_is_init(r, grants[i].container))
+        if (holding_is_init(r, grants[i].container))
             continue;
         s->mem += grants[i].mem;
         s->cores += grants[i].cores;
         s->takers += own ? 1 : 0;
         s->whole = s->whole || (own && grants[i].cores >= REQUEST_CORES_MAX);
     }
-    for (uint32_t i = 0; i < shares && !initialized && !own; i++)
-        holding_raise_to_peak(r, grants, n, &ret[i]);
+    for (uint32_t i = 0; i < shares && !initialized; i++) {
+        if (own)
+            holding_raise_to_inits(r, grants, n, &ret[i]);
+        else
+            holding_raise_to_peak(r, grants, n, &ret[i]);
+    }
     /* On one card: at least the pod's own figures, which also contain its overhead. */
     if (shares == 1) {
         ret[0].mem = MAX_OF(ret[0].mem, initialized ? r->lasting_mem : r->mem);

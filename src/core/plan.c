@@ -14,10 +14,9 @@
 #include "core/score.h"
 #include "core/uses.h"
 
-/* Where DRA gives out whole cards: how many it has left, at most. Claims of pods that ask for
- * nothing else, and bound pods of this resource, are the same cards or others: the larger number
- * counts. */
-static int64_t plan_unclaimed(const struct node *n)
+/* How many whole cards DRA has left, at most, beside `planned` ones. Claims, and the present pods
+ * of GPUSHARE_RESOURCE_EXCLUSIVE, have the same cards or others: the larger number counts. */
+static int64_t plan_unclaimed(const struct node *n, int64_t present, int64_t planned)
 {
     int64_t cards = 0;
     int64_t claimed = 0;
@@ -26,18 +25,30 @@ static int64_t plan_unclaimed(const struct node *n)
         cards += c->absent || c->unhealthy ? 0 : 1;
         claimed += !c->unhealthy && (c->claimed || c->lent > 0) ? 1 : 0;
     }
-    return cards - MAX_OF(claimed, n->exclusive);
+    return cards - MAX_OF(claimed, present) - planned;
+}
+
+/* plan_evaluate, where so many replicas of the request are in the node already. */
+static enum verdict plan_evaluate_beside(const struct node *n, const struct request *r,
+                                         uint32_t replicas)
+{
+    enum verdict v = fit_node(n, r);
+    if (v != VERDICT_FITS || (r->exclusive == 0 && r->devices == 0))
+        return v;
+    int64_t mine = (int64_t)replicas * r->exclusive;
+    int64_t asked = (int64_t)r->devices + (n->delegated ? r->exclusive : 0);
+    int64_t planned = (int64_t)replicas * asked;
+    if (asked > 0 && plan_unclaimed(n, n->exclusive - mine, planned) < asked)
+        return r->devices > 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE;
+    int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
+    return !n->delegated && r->exclusive > 0 && n->exclusive + (int64_t)r->exclusive > has
+               ? VERDICT_NO_EXCLUSIVE
+               : VERDICT_FITS;
 }
 
 enum verdict plan_evaluate(const struct node *n, const struct request *r)
 {
-    enum verdict v = fit_node(n, r);
-    if (v != VERDICT_FITS || r->exclusive == 0)
-        return v;
-    if (n->delegated)
-        return plan_unclaimed(n) < (int64_t)r->exclusive ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
-    int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
-    return n->exclusive + (int64_t)r->exclusive > has ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
+    return plan_evaluate_beside(n, r, 0);
 }
 
 static bool plan_better(const struct plan_site *a, const struct plan_site *b)
@@ -81,7 +92,7 @@ static struct plan_site *plan_heap_pop(struct plan *p)
 static void plan_offer(struct plan *p, struct plan_site *s)
 {
     request_work(&p->request, 1);
-    if (plan_evaluate(&s->node, &p->request) != VERDICT_FITS)
+    if (plan_evaluate_beside(&s->node, &p->request, s->replicas) != VERDICT_FITS)
         return;
     if (request_shares(&p->request) && s->node.n_cards > 0)
         s->score = score_node(&p->score, &s->node);
@@ -237,5 +248,5 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
 
 enum verdict plan_next(const struct plan *p, const struct plan_site *s)
 {
-    return plan_evaluate(&s->node, &p->request);
+    return plan_evaluate_beside(&s->node, &p->request, s->replicas);
 }

@@ -257,14 +257,12 @@ static uint32_t request_read_part(struct reader *rd, const struct container_view
     return part == 0 && mem == 0 ? 100 : (uint32_t)part;
 }
 
-/* Init containers have cards only if another scheduler binds the pod: it is not known on which of
- * the others' cards they run, and HAMi counts them apart. */
 static void request_check_devices(struct reader *rd, const struct container_view *c)
 {
     const struct request *r = rd->request;
-    if (c->kind != CONTAINER_MAIN)
+    if (!rd->dialect->inits && c->kind != CONTAINER_MAIN)
         (void)request_fail(rd, c, rd->dialect->count,
-                           "cardpack does not place init containers with cards");
+                           "the device plugin does not serve init containers");
     else if (rd->dialect->one && r->n_demands > 1)
         (void)request_fail(rd, c, rd->dialect->count,
                            "the device plugin serves one container of a pod");
@@ -539,7 +537,9 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally mem = {0};
     struct tally cores = {0};
     struct tally exclusive = {0};
-    *ret = (struct request){.host = host_clamp(pod->host)};
+    *ret = (struct request){.host = host_clamp(pod->host),
+                            .classes = pod->classes,
+                            .n_classes = (uint32_t)pod->n_classes};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
     request_find_dialect(&rd);
     request_read_containers(&rd, &mem, &cores, &exclusive);

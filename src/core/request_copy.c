@@ -66,8 +66,11 @@ static void request_copy_to(struct request *copy, const struct request *r)
 {
     size_t head = request_copy_head_of(r);
     memcpy(copy, r, head);
+    copy->classes = NULL;
+    copy->n_classes = 0;
     copy->self = NULL;
     copy->affinity_held = false;
+    copy->devices = 0;
     copy->fallback = PACK_UNSET;
     copy->policies = NULL;
     copy->account = (struct quota_account){.entry = NULL};

@@ -2,6 +2,11 @@
  * possible. */
 #include "core/uses.h"
 
+#include "core/tally.h"
+
+/* So that two sums of memory don't overflow. */
+#define USES_MEM_CAP (INT64_MAX / 4)
+
 static struct str uses_pool_of(const struct node *n)
 {
     return n->sizes == NULL ? STR_NULL : n->sizes->pool;
@@ -35,17 +40,17 @@ static struct quota_use uses_use_of_each(const struct node *n, const struct requ
     bool there = node_has_card(n, card);
     struct str model = there ? node_card_model(n, card) : STR_NULL;
     int64_t total = there ? n->cards[card].total : 0;
-    int64_t mem = 0;
+    struct tally mem = {0};
     uint32_t cards = 0;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
         int64_t part = demand_part_of(r, d, total);
         if (demand_is_whole(d))
             part = MAX_OF(part, total);
-        mem += MIN_OF(part, (INT64_MAX - mem) / d->cards) * d->cards;
+        tally_add(&mem, MIN_OF(part, USES_MEM_CAP / d->cards) * d->cards, d->kind, USES_MEM_CAP);
         cards = MAX_OF(cards, d->cards);
     }
-    return uses_use_of(uses_pool_of(n), model, mem, cards, r->cores);
+    return uses_use_of(uses_pool_of(n), model, tally_peak(&mem), cards, r->cores);
 }
 
 static struct quota_use uses_use_of_exclusive(const struct node *n, const struct request *r)

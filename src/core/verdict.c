@@ -78,6 +78,7 @@ static const struct {
                         "Pods that ask for aliyun.com/gpu-mem share GPU devices of the node",
                         false},
     [VERDICT_NO_EXCLUSIVE] = {"no_exclusive", "Insufficient nvidia.com/gpu", false},
+    [VERDICT_NO_DEVICES] = {"no_devices", "cannot allocate all claims", false},
     [VERDICT_HELD_ELSEWHERE] = {"held_elsewhere",
                                 "The pod holds a card of another node, or will unless its binding "
                                 "there fails",

@@ -72,15 +72,38 @@ static uint32_t vgpu_container_of(const struct pod_view *pod, enum dialect diale
     return part < inits ? (uint32_t)pod->n_mains + part : part - inits;
 }
 
+static bool vgpu_has_inits(const struct request *r)
+{
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        if (r->demands[i].kind == CONTAINER_INIT)
+            return true;
+    }
+    return false;
+}
+
+/* Whether each part is at its container's place. HAMi's scheduler leaves out containers without
+ * cards: then a part may seem to be one of an init container, which ends, and be another's. */
+static bool vgpu_is_placed(const struct pod_view *pod, const struct request *r)
+{
+    struct str list = pod->said[r->dialect].idx;
+    size_t parts = list.n > 0 && list.p[list.n - 1] != ';' ? 1 : 0;
+    if (!dialect_facts(r->dialect)->inits_first || !vgpu_has_inits(r))
+        return true;
+    for (size_t i = 0; i < list.n; i++)
+        parts += list.p[i] == ';' ? 1 : 0;
+    return parts == (size_t)pod->n_inits + pod->n_mains;
+}
+
 void vgpu_read(const struct pod_view *pod, const struct request *r, struct placement *ret)
 {
     struct str rest = pod->said[r->dialect].idx;
+    bool placed = vgpu_is_placed(pod, r);
     ret->n = 0;
     for (uint32_t part = 0; rest.n > 0; part++) {
         struct str devices;
         struct str uuid;
         struct str tail;
-        uint32_t container = vgpu_container_of(pod, r->dialect, part);
+        uint32_t container = placed ? vgpu_container_of(pod, r->dialect, part) : UINT16_MAX;
         const struct demand *d = request_demand(r, container);
         (void)str_cut(rest, ';', &devices, &rest);
         while (ret->n < REQUEST_GRANTS_MAX && vgpu_next(&devices, &uuid, &tail)) {
@@ -142,6 +165,14 @@ static void vgpu_close_parts(struct buf *out, uint32_t n)
         buf_put(out, STR(";"));
 }
 
+/* The place of a container in the list: the reverse of vgpu_container_of. */
+static uint32_t vgpu_part_of(const struct pod_view *view, bool inits, uint32_t container)
+{
+    if (!inits)
+        return container;
+    return container >= view->n_mains ? container - view->n_mains : container + view->n_inits;
+}
+
 /* Volcano's plugin counts spec.containers alone, and its last one is not closed. */
 void vgpu_write_pod(struct str list, const struct request *r, const struct pod_view *view,
                     struct buf *out)
@@ -152,8 +183,7 @@ void vgpu_write_pod(struct str list, const struct request *r, const struct pod_v
     struct str rest = list;
     assert(r->n_demands > 0);
     for (uint32_t i = 0; i < r->n_demands; i++) {
-        uint32_t index = r->demands[i].index;
-        uint32_t part = index + (inits ? view->n_inits : 0);
+        uint32_t part = vgpu_part_of(view, inits, r->demands[i].index);
         struct str devices;
         assert(part >= at);
         vgpu_close_parts(out, part - at);

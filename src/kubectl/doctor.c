@@ -159,8 +159,8 @@ static void doctor_take_pod(struct checkup *x, struct str json)
     if (jread_finish(&r, NULL) != OK)
         return;
     doctor_system_take(&x->system, &v, x->findings->arena);
-    doctor_pod(x->findings, &x->cache, &x->measured, &v, doctor_has_claims(json, &x->scratch),
-               x->now_s);
+    bool claims = v.n_classes > 0 || doctor_has_claims(json, &x->scratch);
+    doctor_pod(x->findings, &x->cache, &x->measured, &v, claims, x->now_s);
 }
 
 static void doctor_take_slice(struct checkup *x, struct str json)

@@ -201,7 +201,7 @@ static struct str explain_write_reason_of(const struct explain *e, const struct 
         return str_of(e->fault.text);
     if (entry->verdict == VERDICT_FITS && e->held != NULL)
         return STR("the pod is there");
-    if (entry->verdict == VERDICT_FITS && !request_wants(&e->request))
+    if (entry->verdict == VERDICT_FITS && !request_wants(&e->request) && e->request.devices == 0)
         return STR("the pod asks for no card");
     return reason_node(scratch, n->name, n, &e->request, entry->verdict);
 }
@@ -290,6 +290,8 @@ static void explain_write_request(struct jwrite *w, const struct explain *e)
         explain_write_put_bool(w, "isolated", true);
     explain_write_put_i64(w, "percent", r->percent);
     explain_write_put_i64(w, "exclusive", r->exclusive);
+    if (r->devices > 0)
+        explain_write_put_i64(w, "devices", r->devices);
     explain_write_put_i64(w, "priority", r->priority);
     jwrite_object_end(w);
 }

@@ -108,17 +108,17 @@ static bool reason_is_of_parts(enum verdict v)
 
 /* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
  * container that is nearest to being feasible. */
-static uint32_t reason_evaluate_parts(const struct fit_look *l, const struct request *r,
-                                      uint32_t card, enum verdict *ret_nearest)
+static uint32_t reason_evaluate_parts(const struct look *l, const struct request *r, uint32_t card,
+                                      enum verdict *ret_nearest)
 {
     struct request one;
     uint32_t fit = 0;
     *ret_nearest = VERDICT_FITS;
     for (uint32_t i = 0; i < r->n_demands; i++) {
-        if (r->demands[i].kind == CONTAINER_INIT)
+        if (r->demands[i].kind == CONTAINER_INIT && !request_by_container(r))
             continue;
         request_part(&one, r, i);
-        enum verdict v = fit_look_card(l, &one, card);
+        enum verdict v = look_card(l, &one, card);
         fit += v == VERDICT_FITS ? 1 : 0;
         *ret_nearest = MAX_OF(*ret_nearest, v);
     }
@@ -127,12 +127,12 @@ static uint32_t reason_evaluate_parts(const struct fit_look *l, const struct req
 
 void reason_scene_open(struct reason_scene *s, const struct node *n, const struct request *r)
 {
-    fit_look_at(&s->now, n, r);
+    look_at(&s->now, n, r);
     s->kept.node = NULL;
     if (n->claims == NULL)
         return;
     fit_keep_claims(&s->draft, n, r);
-    fit_look_at(&s->kept, &s->draft.node, r);
+    look_at(&s->kept, &s->draft.node, r);
 }
 
 /* For containers that have cards of their own: whether one of them would fit. */
@@ -153,16 +153,16 @@ enum verdict reason_evaluate(const struct reason_scene *s, const struct request 
     bool kept = s->kept.node != NULL;
     if (request_by_container(r))
         return reason_evaluate_own(s, r, card);
-    enum verdict v = fit_look_card(&s->now, r, card);
+    enum verdict v = look_card(&s->now, r, card);
     if (v == VERDICT_FITS)
-        return kept && fit_look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
+        return kept && look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
     if (!reason_is_of_size(v) || !request_may_part(r))
         return v;
     return reason_evaluate_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
 }
 
 /* "4 of 16 free, 24 asked by 3 containers, of which 1 would fit alone" */
-static void reason_put_parts(struct buf *out, const struct fit_look *l, const struct request *r,
+static void reason_put_parts(struct buf *out, const struct look *l, const struct request *r,
                              uint32_t card)
 {
     const struct node *n = l->node;
@@ -171,8 +171,8 @@ static void reason_put_parts(struct buf *out, const struct fit_look *l, const st
         buf_printf(out, "%lld of %lld and %u%% of its compute free",
                    (long long)card_free(&n->cards[card]), (long long)n->cards[card].total,
                    card_free_cores(&n->cards[card]));
-        buf_printf(out, ", asked by %u containers of which %u would fit there alone",
-                   request_lasting(r), reason_evaluate_parts(l, r, card, &nearest));
+        buf_printf(out, ", asked by %u containers of which %u would fit there alone", r->n_demands,
+                   reason_evaluate_parts(l, r, card, &nearest));
         return;
     }
     reason_put_figures(out, n, r, card);
@@ -286,8 +286,7 @@ static void reason_request_of_one(struct buf *out, const struct request *r)
         buf_put(out, STR("no card"));
 }
 
-/* "1 whole card + 50% of a card", for each container its own. */
-void reason_request(struct buf *out, const struct request *r)
+static void reason_request_of_cards(struct buf *out, const struct request *r)
 {
     struct request one _uninitialized_;
     if (!request_by_container(r)) {
@@ -298,5 +297,18 @@ void reason_request(struct buf *out, const struct request *r)
         request_part(&one, r, i);
         buf_put(out, i == 0 ? STR("") : STR(" + "));
         reason_request_of_one(out, &one);
+        if (r->demands[i].kind == CONTAINER_INIT)
+            buf_put(out, STR(" in an init container"));
     }
+}
+
+/* "1 whole card + 50% of a card", for each container its own; then what DRA is asked for. */
+void reason_request(struct buf *out, const struct request *r)
+{
+    bool both = r->devices == 0 || request_wants(r);
+    if (both)
+        reason_request_of_cards(out, r);
+    if (r->devices > 0)
+        buf_printf(out, "%s%u card%s of a DeviceClass", both ? ", " : "", r->devices,
+                   r->devices == 1 ? "" : "s");
 }

@@ -123,6 +123,11 @@ class Agent:
         """A random pod: the limits of its containers."""
         raise NotImplementedError
 
+    def inits(self, dice: random.Random) -> list[dict[str, str]]:
+        """The same of its init containers."""
+        del dice
+        return []
+
     def bound_by_its_scheduler(self, cards: list[int]) -> dict[str, str]:
         """What its own scheduler writes for a pod whose containers are on these cards."""
         raise NotImplementedError
@@ -513,6 +518,33 @@ class Hami(Family):
     def containers(self, pod: Json) -> list[Json]:
         """HA:pkg/device/devices.go, Resourcereqs: init containers first."""
         return [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]]
+
+    def inits(self, dice: random.Random) -> list[dict[str, str]]:
+        """Mostly none; some without cards. They run one at a time, so each may have all cards."""
+        if dice.random() < 0.6:
+            return []
+        return [self.limits_of_one(dice) if dice.random() < 0.7 else {} for _ in range(dice.choice([1, 1, 2]))]
+
+    def charges(self, pod: Json) -> Iterator[tuple[int, int, int]]:
+        """
+        On each card the larger of all that last, and of an init container beside the sidecars before it. A part at
+        the place of an init container that asks for no card is another's. HAMi counts sidecars as init containers.
+        """
+        asking = [c if limit_of(c, self.count) else None for c in pod["spec"].get("initContainers", [])]
+        ends = [c is not None and c.get("restartPolicy") != "Always" for c in asking]
+        first: dict[int, list[tuple[int, int]]] = {}
+        then: dict[int, tuple[int, int]] = {}
+        for i, part in enumerate(self.decode(notes_of(pod).get(self.listed, ""))):
+            for uuid, mem, cores in part:
+                card, had = self.card(uuid), then.get(self.card(uuid), (0, 0))
+                now = had[0] + (SIZE if cores == WHOLE else mem), had[1] + cores
+                if i < len(ends) and ends[i]:
+                    first.setdefault(card, []).append(now)
+                else:
+                    then[card] = now
+        for card in sorted({*first, *then}):
+            moments = [*first.get(card, []), then.get(card, (0, 0))]
+            yield card, max(mem for mem, _ in moments), max(cores for _, cores in moments)
 
     def pending(self, asked: int) -> Json | None:
         """HA:pkg/util/util.go, GetPendingPod: the lock's pod, else the first that waits here."""

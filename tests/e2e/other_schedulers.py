@@ -324,7 +324,7 @@ class HamiScheduler(FamilyPeer):
             yield card, max(one[0], other[0]), max(one[1], other[1])
 
     def amounts(self, pod: Json, node: str) -> Iterator[tuple[int, int, int]]:
-        """All parts of its list."""
+        """What its containers have at once."""
         return self.agents[node].charges(pod)
 
     def notes(self, pod: Json, node: str, cards: dict[str, list[int]]) -> dict[str, str]:

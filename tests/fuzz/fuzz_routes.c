@@ -177,7 +177,8 @@ static void check_explained(struct stage *s, const struct filter_args *args, con
         struct str node = jansson_str(json_object_get(v, "node"));
         const json_t *refused =
             json_object_getn(json_object_get(answer, "FailedNodes"), node.p, node.n);
-        if (str_eq(jansson_str(json_object_get(v, "verdict")), STR("no_exclusive")))
+        struct str verdict = jansson_str(json_object_get(v, "verdict"));
+        if (str_eq(verdict, STR("no_exclusive")) || str_eq(verdict, STR("no_devices")))
             continue;
         if (refused != NULL)
             check(is_same_reason(refused, v), "for the same reason");

@@ -74,6 +74,7 @@ static inline void object_node(struct object *o, const char *name, const char *m
 #define C(limits)   "{\"name\":\"c0\",\"resources\":{\"limits\":{" limits "}}}"
 #define D(limits)   "{\"name\":\"c1\",\"resources\":{\"limits\":{" limits "}}}"
 #define MAINS(...)  "\"containers\":[" __VA_ARGS__ "]"
+#define INITS(...)  "\"initContainers\":[" __VA_ARGS__ "]"
 #define ONE(limits) MAINS(C(limits))
 #define TWO(a, b)   MAINS(C(a) "," D(b))
 #define VOLCANO(n)  "\"volcano.sh/gpu-memory\":\"" n "\""

@@ -120,8 +120,9 @@ static const struct {
      "gets 64 at most"},
     {TWO(HAMI("1", "1"), "\"nvidia.com/gpumem\":\"8\""), "",
      "container \"c1\": nvidia.com/gpumem: the device plugin wants a limit of cards beside it"},
-    {"\"initContainers\":[" C(HAMI("1", "1")) "]", "",
-     "init container \"c0\": nvidia.com/gpu: cardpack does not place init containers with cards"},
+    {"\"initContainers\":[" C(VGPU("1", "1")) "]", "",
+     "init container \"c0\": volcano.sh/vgpu-number: the device plugin does not serve init "
+     "containers"},
     {TWO(HAMI("1", "1"), VOLCANO("8")), "",
      "container \"c1\": volcano.sh/gpu-memory: the pod names the resources of another device "
      "plugin, too"},

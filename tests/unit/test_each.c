@@ -89,6 +89,12 @@ static const struct {
     {TWO(HAMI("2", "6"), HAMI("1", "6")), -1, 2, VERDICT_FITS, NULL},
     {TWO(HAMI("1", "12"), HAMI("1", "12")), -1, 1, VERDICT_QUOTA, NULL},
     {TWO(HAMI("4", "9"), HAMI("1", "9")), 100, -1, VERDICT_TOO_FEW, NULL},
+    /* Of an init container and the others the larger counts. */
+    {INITS(C(HAMI("1", "6"))) "," MAINS(D(HAMI("1", "5"))), 6, 1, VERDICT_FITS, NULL},
+    {INITS(C(HAMI("2", "6"))) "," MAINS(D(HAMI("1", "5"))), 11, 2, VERDICT_QUOTA_DENIED,
+     "quota of namespace ns: memory: 0 of 11 used, 12 asked"},
+    {INITS(C(HAMI("1", "6"))) "," MAINS(D(HAMI("2", "5"))), 10, 2, VERDICT_QUOTA, NULL},
+    {INITS(C(HAMI("1", "6"))) "," MAINS(D(HAMI("2", "5"))), 11, 2, VERDICT_FITS, NULL},
 };
 
 START_TEST(a_quota_counts_all_containers)

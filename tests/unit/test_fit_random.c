@@ -293,8 +293,8 @@ START_TEST(places_what_has_a_place_and_never_too_much)
     for (int v = VERDICT_UNUSABLE; n >= HISTORIES && v < VERDICT_HELD_ELSEWHERE; v++)
         ck_assert_msg(met[v] > 0 || v == VERDICT_UUID || v == VERDICT_KEPT || v == VERDICT_QUOTA ||
                           v == VERDICT_QUOTA_DENIED || v == VERDICT_NO_EXCLUSIVE ||
-                          v == VERDICT_SWAP ||       /* test_swap_model.c */
-                          v == VERDICT_PLUGIN_ORDER, /* test_dialect.c */
+                          v == VERDICT_NO_DEVICES || v == VERDICT_SWAP || /* test_swap_model.c */
+                          v == VERDICT_PLUGIN_ORDER,                      /* test_dialect.c */
                       "%s is never met", verdict_name((enum verdict)v));
 }
 

@@ -195,12 +195,12 @@ static void run_history(uint64_t seed, struct inquiry *q)
     cache_done(&q->world.cache);
 }
 
-/* Tables that can't be read and other dialects are not part of the world; NO_EXCLUSIVE is
- * kube-scheduler's own. */
+/* Tables that can't be read and other dialects are not part of the world; NO_EXCLUSIVE and
+ * NO_DEVICES are kube-scheduler's own. */
 static bool never_of_judge(enum verdict v)
 {
-    return v == VERDICT_BAD_CARDS || v == VERDICT_NO_EXCLUSIVE || v == VERDICT_DIALECT ||
-           v == VERDICT_PLUGIN_ORDER;
+    return v == VERDICT_BAD_CARDS || v == VERDICT_NO_EXCLUSIVE || v == VERDICT_NO_DEVICES ||
+           v == VERDICT_DIALECT || v == VERDICT_PLUGIN_ORDER;
 }
 
 START_TEST(the_memo_changes_no_answer)

@@ -361,6 +361,10 @@ START_TEST(a_huge_list_is_not_kept)
 
 END_TEST
 
+#define E(limits) "{\"name\":\"c2\",\"resources\":{\"limits\":{" limits "}}}"
+#define SIDECAR(limits) \
+    "{\"name\":\"s0\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{" limits "}}}"
+
 /* Pods with cards in several containers, which HAMi's scheduler has bound. */
 static const struct {
     const char *containers;
@@ -389,10 +393,41 @@ static const struct {
      ";;GPU-a,NVIDIA,0,0:;GPU-b,NVIDIA,0,0:;",
      {8, 8, 0, 0},
      0},
-    /* Init containers, which cardpack does not place: all parts are added. */
-    {"\"initContainers\":[" C(HAMI("1", "6")) "]," MAINS(D(HAMI("1", "4"))),
+    /* Of init containers and the others the larger sum of each card counts. */
+    {INITS(C(HAMI("1", "6"))) "," MAINS(D(HAMI("1", "4"))),
+     "GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,4,0:;",
+     {0, 6, 0, 0},
+     0},
+    {INITS(C(HAMI("1", "6")) "," D(HAMI("2", "7"))) "," MAINS(E(HAMI("1", "4"))),
+     "GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,7,0:GPU-c,NVIDIA,7,0:;GPU-a,NVIDIA,4,0:;",
+     {4, 7, 7, 0},
+     0},
+    /* A sidecar runs beside all containers, and beside the init containers after it. */
+    {INITS(SIDECAR(HAMI("1", "6")) "," D(HAMI("1", "5"))) "," MAINS(E(HAMI("1", "4"))),
+     "GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,5,0:;GPU-b,NVIDIA,4,0:;",
+     {0, 11, 0, 0},
+     0},
+    {INITS(D(HAMI("1", "8")) "," SIDECAR(HAMI("1", "6"))) "," MAINS(E(HAMI("1", "1"))),
+     "GPU-b,NVIDIA,8,0:;GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,1,0:;",
+     {0, 8, 0, 0},
+     0},
+    {INITS(SIDECAR(HAMI("1", "6"))) "," MAINS(E(HAMI("1", "4"))),
      "GPU-b,NVIDIA,6,0:;GPU-b,NVIDIA,4,0:;",
      {0, 10, 0, 0},
+     0},
+    /* HAMi's scheduler has left out a container without cards: no part is known to end. */
+    {INITS("{\"name\":\"i0\"}," C(HAMI("1", "2"))) "," MAINS(D(HAMI("1", "4"))),
+     "GPU-b,NVIDIA,2,0:;GPU-b,NVIDIA,4,0:;",
+     {0, 8, 0, 0},
+     0},
+    /* Whole for an init container: until the pod ends, others get nothing of it. */
+    {INITS(C(HAMI("1", "8") ",\"nvidia.com/gpucores\":\"100\"")) "," MAINS(D(HAMI("1", "4"))),
+     "GPU-c,NVIDIA,8,100:;GPU-c,NVIDIA,4,0:;",
+     {0, 0, 16, 0},
+     0},
+    {INITS(C(HAMI("1", "6"))) "," MAINS("{\"name\":\"c1\"}"),
+     "GPU-b,NVIDIA,6,0:;;",
+     {0, 6, 0, 0},
      0},
 };
 
@@ -420,9 +455,46 @@ START_TEST(charges_the_cards_of_each_container)
 
 END_TEST
 
+/* With shrink-after-init a pod whose init containers are done holds what lasts, also if cards
+ * change their places meanwhile. */
+START_TEST(init_containers_leave_their_cards)
+{
+    static const int64_t then[2][2] = {{10, 6}, {9, 0}};
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    r.cache.settings.shrink = _i == 1;
+    set_node(&r, "n", DIALECT_HAMI);
+    object_pod(&o, "a",
+               INITS(SIDECAR(HAMI("1", "4")) "," D(HAMI("2", "6"))) "," MAINS(E(HAMI("1", "5"))),
+               "\"hami.io/vgpu-devices-allocated\":"
+               "\"GPU-a,NVIDIA,4,0:;GPU-a,NVIDIA,6,0:GPU-b,NVIDIA,6,0:;GPU-a,NVIDIA,5,0:;\"",
+               "n");
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(card_used(&r, "n", 0), 10);
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
+    e.pod.initialized = true;
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    for (unsigned twice = 0; twice < 2; twice++) {
+        ck_assert_int_eq(card_used(&r, "n", 0), then[_i][0]);
+        ck_assert_int_eq(card_used(&r, "n", 1), then[_i][1]);
+        set_node(&r, "n", DIALECT_VGPU);
+        set_node(&r, "n", DIALECT_HAMI);
+    }
+    e.pod.initialized = false; /* they run again */
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(card_used(&r, "n", 0), 10);
+    ck_assert_int_eq(card_used(&r, "n", 1), 6);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 #define WHOLE_HAMI "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpucores\":\"100\""
 #define PART(n, p) "\"nvidia.com/gpu\":\"" n "\",\"nvidia.com/gpumem-percentage\":\"" p "\""
-#define E(limits)  "{\"name\":\"c2\",\"resources\":{\"limits\":{" limits "}}}"
 
 /* On a node of four cards of 16, of which the first two have this much: where each container's
  * cards are. */
@@ -464,6 +536,58 @@ static const struct {
     {TWO(PART("1", "50"), PART("1", "50")), {NULL, NULL}, "binpack", VERDICT_FITS, "0 0"},
     {TWO(PART("4", "50"), PART("4", "51")), {NULL, NULL}, "binpack", VERDICT_FITS, "0123 0123"},
     {TWO(PART("4", "50"), PART("4", "60")), {NULL, NULL}, "binpack", VERDICT_TOO_FEW, NULL},
+    /* Init containers: beside the sidecars before them alone. */
+    {INITS(C(HAMI("1", "12"))) "," MAINS(D(HAMI("1", "12"))),
+     {NULL, NULL},
+     "binpack",
+     VERDICT_FITS,
+     "0 0"},
+    {INITS(C(HAMI("1", "12")) "," D(HAMI("1", "16"))) "," MAINS(E(HAMI("1", "12"))),
+     {"4", NULL},
+     "binpack",
+     VERDICT_FITS,
+     "0 1 0"},
+    {INITS(SIDECAR(HAMI("1", "6")) "," D(HAMI("1", "12"))) "," MAINS(E(HAMI("1", "10"))),
+     {NULL, NULL},
+     "binpack",
+     VERDICT_FITS,
+     "0 1 0"},
+    {INITS(D(HAMI("1", "12")) "," SIDECAR(HAMI("1", "6"))) "," MAINS(E(HAMI("1", "12"))),
+     {NULL, NULL},
+     "binpack",
+     VERDICT_FITS,
+     "0 0 1"},
+    {INITS(C(HAMI("4", "16"))) "," MAINS(D(HAMI("1", "4"))),
+     {NULL, NULL},
+     "binpack",
+     VERDICT_FITS,
+     "0123 0"},
+    {INITS(C(HAMI("4", "16"))) "," MAINS(D(HAMI("1", "4"))),
+     {"1", NULL},
+     "binpack",
+     VERDICT_NO_CARD_FREE,
+     NULL},
+    {INITS(C(WHOLE_HAMI)) "," MAINS(D(HAMI("1", "4"))),
+     {"1", NULL},
+     "binpack",
+     VERDICT_FITS,
+     "1 0"},
+    {INITS(C(WHOLE_HAMI)) "," MAINS(D(WHOLE_HAMI)), {"1", "1"}, "binpack", VERDICT_FITS, "2 2"},
+    {INITS(SIDECAR(WHOLE_HAMI) "," D(WHOLE_HAMI)) "," MAINS(E(HAMI("1", "4"))),
+     {"1", "1"},
+     "binpack",
+     VERDICT_FITS,
+     "2 3 0"},
+    {INITS(C(PART("3", "100"))) "," MAINS(D(PART("4", "25"))),
+     {"4", NULL},
+     "binpack",
+     VERDICT_FITS,
+     "123 0123"},
+    {INITS(C(HAMI("2", "8"))) "," MAINS("{\"name\":\"c1\"}"),
+     {"9", NULL},
+     "binpack",
+     VERDICT_FITS,
+     "12"},
     /* What no card or no node can have. */
     {TWO(HAMI("1", "1"), HAMI("1", "17")), {NULL, NULL}, "binpack", VERDICT_TOO_LARGE, NULL},
     {TWO(HAMI("1", "1"), HAMI("5", "1")), {NULL, NULL}, "binpack", VERDICT_TOO_FEW, NULL},
@@ -565,6 +689,7 @@ int main(void)
     tcase_add_test(t, a_list_never_counts_less_than_the_spec);
     tcase_add_test(t, a_huge_list_is_not_kept);
     tcase_add_loop_test(t, charges_the_cards_of_each_container, 0, COUNT_OF(held));
+    tcase_add_loop_test(t, init_containers_leave_their_cards, 0, 2);
     tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
     tcase_add_test(t, each_container_takes_a_place_of_its_card);
     suite_add_tcase(s, t);

@@ -131,7 +131,9 @@ class Cluster:
         """A pod of that dialect with these containers, for a scheduler or bound to a node."""
         name = f"{kind}-{self.made:03}"
         self.made += 1
-        limits = limits or self.agents[f"{kind}-0"].limits(self.luck)
+        if not limits:
+            limits = self.agents[f"{kind}-0"].limits(self.luck)
+            inits = self.agents[f"{kind}-0"].inits(self.luck)
         spec: Json = {
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Iterator
 
-from bench import MANIFESTS, PATIENCE, Bench, Skipped, agree, check, dice, message, scenario
+from bench import MANIFESTS, PATIENCE, Bench, Json, Skipped, agree, check, dice, message, scenario
 from component import wait_for
 from daemon import Daemon
 from dra import (
@@ -30,6 +30,7 @@ from truth import GPU_COUNT, IDX, place_of
 
 from cluster import GPU_MEM
 
+from .explain import explain, fit, pending
 from .kubectl import plugin_of, viewer
 from .kubectl_doctor import findings, said
 
@@ -37,6 +38,7 @@ RIGHTS = str(MANIFESTS / "components" / "dra" / "rbac.yaml")
 SECONDS = float(os.environ.get("CARDPACK_DRA_SECONDS", "40"))
 NODES, NODE_CARDS, SIZE = 4, 4, 16
 EXCLUSIVE = "nvidia.com/gpu"
+IMPLICIT = "deviceclass.resource.kubernetes.io/"
 
 
 @contextlib.contextmanager
@@ -185,6 +187,120 @@ def dra_extended(bench: Bench) -> None:
         check('cardpack_dra_devices{state="card"} 1' in _metrics(daemon), "its claim is counted")
         check("cardpack_dra_cards_used_twice 0" in _metrics(daemon), "nothing is used twice")
         bench.verify_history(bench.truth())
+
+
+def _held(bench: Bench) -> list[int]:
+    """The cards that all claims hold, those too that kube-scheduler has made for pods."""
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{bench.namespace}/resourceclaims"
+    return sorted(card for item in bench.cluster.list_all(claims) for _, card in devices_of(item))
+
+
+def _says_what_is_held(daemon: Daemon, held: list[int]) -> None:
+    """cardpack charges exactly the cards that the in-tree scheduler has allocated."""
+
+    def states() -> list[int]:
+        cards = daemon.call("GET", "/gpushare-scheduler/cards/n1")[1]
+        return [d["id"] for d in cards["nodes"][0]["devs"] if d.get("state") == "dra"]
+
+    wait_for(lambda: states() == held, f"the cards {held} to be held", PATIENCE, poll=0.1)
+
+
+@scenario("real")
+def dra_implicit(bench: Bench) -> None:
+    """A pod that requests devices by the implicit name of a class: its card is counted, what is left is known."""
+    if bench.minor < 36:
+        raise Skipped("DRAExtendedResource is off")
+    with _driver(bench) as driver:
+        _node(bench, "n1")
+        driver.publish("n1", NODE_CARDS, SIZE)
+        driver.device_class("gpus", extendedResourceName=EXCLUSIVE)
+        driver.device_class("others", [uuid_of("n1", 3)])
+        daemon = bench.cardpack()
+        asks = {f"{IMPLICIT}gpus": 1}
+        check(fit(daemon, bench.own_pod("asks", None, resources=asks), 9)["fit"] == NODE_CARDS, "none held")
+        bench.pod("named", None, resources=asks)
+        _wait_bound(bench, "named")
+        held = _held(bench)
+        check(len(held) == 1, held)
+        _says_what_is_held(daemon, held)
+        bench.pod("other", None, resources={f"{IMPLICIT}others": 1})
+        _wait_bound(bench, "other")
+        check(len(_held(bench)) == 2 and 3 in _held(bench), _held(bench))
+        _says_what_is_held(daemon, _held(bench))
+        bench.pod("both", None, resources={**asks, EXCLUSIVE: 1})
+        _wait_bound(bench, "both")
+        check(_held(bench) == list(range(NODE_CARDS)), _held(bench))
+        _says_what_is_held(daemon, _held(bench))
+        bench.pod("waits", None, resources=asks)
+        said = pending(bench, "waits")
+        answer = explain(bench, daemon, "waits")
+        (node,) = answer["verdicts"]
+        check(node["verdict"] == "no_devices" and node["reason"] in said, f"{said}: {answer}")
+        check(answer["request"]["devices"] == 1, answer["request"])
+        check("cardpack_dra_cards_used_twice 0" in _metrics(daemon), "nothing is used twice")
+        bench.verify_history(bench.truth())
+
+
+@scenario("real")
+def dra_implicit_init(bench: Bench) -> None:
+    """The in-tree scheduler allocates as many devices for init containers and sidecars as cardpack counts."""
+    if bench.minor < 36:
+        raise Skipped("DRAExtendedResource is off")
+    luck = dice("dra_implicit_init")
+    cards = 12
+    with _driver(bench) as driver:
+        bench.cluster.create_node(
+            "n1",
+            {GPU_MEM: cards * SIZE, GPU_COUNT: cards, EXCLUSIVE: 0},
+            annotations={CARDS: table_of("n1", cards, SIZE)},
+        )
+        driver.publish("n1", cards, SIZE)
+        driver.device_class("gpus", extendedResourceName=EXCLUSIVE)
+        daemon = bench.cardpack()
+        pods = f"/api/v1/namespaces/{bench.namespace}/pods"
+        for i in range(8):
+            body = _several(luck, f"i{i}")
+            counted = fit(daemon, body, 1)["request"]
+            bench.cluster.must("POST", pods, body)
+            _wait_bound(bench, f"i{i}")
+            found = len(_held(bench))
+            check(counted.split(" ")[0] == str(found), f"{counted}, not {found}: {body}")
+            _says_what_is_held(daemon, _held(bench))
+            bench.cluster.must("DELETE", f"{pods}/i{i}")
+            claims = f"/apis/resource.k8s.io/v1/namespaces/{bench.namespace}/resourceclaims"
+            for item in bench.cluster.list_all(claims):
+                release(bench.cluster, bench.namespace, item["metadata"]["name"])
+            _says_what_is_held(daemon, [])
+
+
+def _several(luck: random.Random, name: str) -> Json:
+    """A pod of several containers, each with some devices; at least one has any."""
+
+    def container(at: str, most: int, **more: Json) -> Json:
+        amount = luck.randint(0, most)
+        # What a request says counts before a limit, which may be more for this kind of name.
+        amounts = {"requests": {f"{IMPLICIT}gpus": str(amount)}}
+        if luck.random() < 0.5:
+            amounts["limits"] = {f"{IMPLICIT}gpus": str(amount + luck.randint(0, 2))}
+        return {"name": at, "image": "example.invalid/none", "resources": amounts, **more}
+
+    inits = [
+        container(f"i{k}", 4, **luck.choice([{}, {"restartPolicy": "Always"}]))
+        for k in range(luck.randint(0, 3))
+    ]
+    mains = [container(f"m{k}", 2) for k in range(2)]
+    mains[0]["resources"] = {"limits": {f"{IMPLICIT}gpus": "1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "initContainers": inits,
+            "containers": mains,
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+        },
+    }
 
 
 def _churn(bench: Bench, seconds: float, luck: random.Random) -> None:

@@ -262,6 +262,7 @@ def play_family(bench: Bench, kind: str, dialect: str, resources: Sequence[str],
         wait_for(lambda n=name: node.notes(n)[phase] == "success", f"{name} acknowledged", 30)
     if dialect == "hami":
         several(node, key, [limits(1, 70, 7), {}, limits(2, 40, 4), limits(1, 30, 3)])
+        before_others(node, key, limits)
     for lock in (LOCK, "hamivgpu"):
         wait_for(lambda one=lock: node.annotation(one) is None, "the lock released", 30)
 
@@ -280,6 +281,33 @@ def several(node: Node, key: str, asked: Sequence[dict[str, int]]) -> None:
         has(found, node.plugin.kind.cards(found), *((int(one[0][4:12], 16), mem, cores) for one in said))
     phase = key.partition("/")[0] + "/bind-phase"
     wait_for(lambda: node.notes("several")[phase] == "success", "several acknowledged", 30)
+
+
+def before_others(node: Node, key: str, limits: Callable[[int, int, int], dict[str, int]]) -> None:
+    """
+    A pod with cards in init containers, a sidecar and a container: each has the cards and limits of its
+    part of the list, the init ones first. The parts of init containers may add up to more than the cards.
+    """
+    asked = {"i0": (2, 500, 50), "i1": (1, 30, 3), "i2": (1, 501, 51), "c0": (1, 90, 9)}
+    made = {
+        name: node.worker.container(name, {"limits": {at: str(n) for at, n in limits(*its).items()}},
+                                    command=["sleep", "2"] if name in ("i0", "i2") else None)
+        for name, its in asked.items()
+    }  # fmt: skip
+    made["i1"]["restartPolicy"] = "Always"
+    empty = node.worker.container("none", {}, command=["true"])
+    inits = [made["i0"], made["i1"], empty, made["i2"]]
+    node.pod("inits", {}, initContainers=inits, containers=[made["c0"]])
+    for name, (count, mem, cores) in asked.items():
+        found = node.running("inits", name)
+        parts = node.notes("inits")[key].split(";")
+        part = parts[{"i0": 0, "i1": 1, "i2": 3, "c0": 4}[name]]
+        said = [one.split(",") for one in part.split(":") if one]
+        check(parts[2] == "" and len(said) == count, parts)
+        check(all(one[2:] == [str(mem), str(cores)] for one in said), said)
+        has(found, node.plugin.kind.cards(found), *((int(one[0][4:12], 16), mem, cores) for one in said))
+    phase = key.partition("/")[0] + "/bind-phase"
+    check(node.notes("inits")[phase] == "success", node.notes("inits"))
 
 
 # ---- the same without cardpack: the annotations are written by hand, as their schedulers write them ----------

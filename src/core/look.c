@@ -173,11 +173,11 @@ enum verdict look_cards(const struct node *n, const struct request *r, const str
     return could == 0 ? nearest : VERDICT_TOO_FEW;
 }
 
-int64_t look_charge(const struct node *n, const struct request *r, const struct placement *p)
+int64_t look_charge(const struct node *n, const struct request *r, const struct placement *there)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     int64_t sum = 0;
-    uint32_t count = shares_of(r, p->grants, p->n, false, shares);
+    uint32_t count = shares_of(r, there->grants, there->n, false, shares);
     assert(count > 0);
     for (uint32_t i = 0; i < count; i++)
         sum += share_charge(r, &shares[i], n->cards[shares[i].card].total);

@@ -71,8 +71,11 @@ static inline void object_node(struct object *o, const char *name, const char *m
     object_check(o);
 }
 
-#define C(limits)   "{\"name\":\"c0\",\"resources\":{\"limits\":{" limits "}}}"
-#define D(limits)   "{\"name\":\"c1\",\"resources\":{\"limits\":{" limits "}}}"
+#define C(limits) "{\"name\":\"c0\",\"resources\":{\"limits\":{" limits "}}}"
+#define D(limits) "{\"name\":\"c1\",\"resources\":{\"limits\":{" limits "}}}"
+#define E(limits) "{\"name\":\"c2\",\"resources\":{\"limits\":{" limits "}}}"
+#define SIDECAR(limits) \
+    "{\"name\":\"s0\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{" limits "}}}"
 #define MAINS(...)  "\"containers\":[" __VA_ARGS__ "]"
 #define INITS(...)  "\"initContainers\":[" __VA_ARGS__ "]"
 #define ONE(limits) MAINS(C(limits))

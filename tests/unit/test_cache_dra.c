@@ -345,125 +345,6 @@ START_TEST(whole_cards_by_dra_are_not_exclusive)
 
 END_TEST
 
-/* ---- implicit names ---- */
-
-#define MAIN(c, n)                                                  \
-    {                                                               \
-        .class = {c, sizeof(c) - 1}, .amount = { n, sizeof(n) - 1 } \
-    }
-#define INIT(c, n)                                                   \
-    {                                                                \
-        {c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_INIT, true \
-    }
-#define SIDECAR(c, n)                                                   \
-    {                                                                   \
-        {c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_SIDECAR, true \
-    }
-
-/* "gpu" and "gpus" are classes of nvidia.com/gpu, "nics" is none. */
-static const struct {
-    struct class_request_view of[5];
-    uint32_t n;
-    uint32_t then;
-} asks[] = {
-    {.n = 0},
-    {{MAIN("gpu", "2")}, 1, 2},
-    {{MAIN("nics", "2")}, 1, 0},
-    {{MAIN("none", "2"), MAIN("gpu", "1")}, 2, 1},
-    {{MAIN("gpu", "1"), MAIN("gpu", "2")}, 2, 3},
-    {{MAIN("gpu", "1"), MAIN("gpus", "2"), MAIN("gpu", "4")}, 3, 7},
-    /* each class has its own peak */
-    {{INIT("gpu", "3"), MAIN("gpus", "2"), MAIN("gpu", "1")}, 3, 5},
-    {{INIT("gpu", "3"), SIDECAR("gpu", "1"), INIT("gpu", "2"), MAIN("gpu", "1")}, 4, 3},
-    {{SIDECAR("gpu", "1"), INIT("gpu", "3"), MAIN("gpu", "1")}, 3, 4},
-    /* no device is requested */
-    {{MAIN("gpu", "0")}, 1, 0},
-    {{MAIN("gpu", "1500m")}, 1, 0},
-    {{MAIN("gpu", "-1")}, 1, 0},
-    {{MAIN("gpu", "x")}, 1, 0},
-    {{{.class = {"gpu", 3}}}, 1, 0},
-    {{MAIN("gpu", "9E"), MAIN("gpu", "9E"), MAIN("gpus", "9E")}, 3, UINT16_MAX},
-};
-
-START_TEST(implicit_names_of_classes_with_cards_are_counted)
-{
-    struct rig r;
-    struct request q = {.classes = asks[_i].of, .n_classes = asks[_i].n};
-    rig_init(&r);
-    cache_resolve(&r.cache, STR("p"), &q);
-    ck_assert_uint_eq(q.devices, 0);
-    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    ck_assert_int_eq(class_set(&r, "gpus", "nvidia.com/gpu"), OK);
-    ck_assert_int_eq(class_set(&r, "nics", NULL), OK);
-    cache_resolve(&r.cache, STR("p"), &q);
-    ck_assert_uint_eq(q.devices, asks[_i].then);
-    rig_done(&r);
-}
-
-END_TEST
-
-/* On every node, also where nvidia.com/gpu is another plugin's, or pods share the cards. */
-START_TEST(devices_of_a_class_end_with_the_cards)
-{
-    static const struct class_request_view one[] = {MAIN("gpu", "1")};
-    static const struct class_request_view both[] = {MAIN("gpu", "2")};
-    struct rig r;
-    struct request single = {.classes = one, .n_classes = 1};
-    struct request pair = {.classes = both, .n_classes = 1};
-    struct request shared = {.mem = 4, .classes = both, .n_classes = 1, .n_demands = 1};
-    rig_init(&r);
-    ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
-    ck_assert_int_eq(reserve(&r, "p", "n1", 6), OK);
-    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    cache_resolve(&r.cache, STR_NULL, &single);
-    cache_resolve(&r.cache, STR_NULL, &pair);
-    cache_resolve(&r.cache, STR_NULL, &shared);
-    ck_assert(!request_wants(&single));
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_FITS);
-    ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
-    ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &single), VERDICT_FITS);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_NO_DEVICES);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &shared), VERDICT_NO_DEVICES);
-    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared), VERDICT_FITS);
-    struct cache_event e = {.type = CACHE_NODE_SET,
-                            .node = {.name = STR("other"), .exclusive = STR("8")}};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
-    ck_assert(!node_of(&r, "other")->delegated);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "other"), &single), VERDICT_NO_DEVICES);
-    rig_done(&r);
-}
-
-END_TEST
-
-/* Each replica needs other cards than the claims that there are. */
-START_TEST(replicas_add_to_the_claims)
-{
-    static const struct class_request_view one[] = {MAIN("gpu", "1")};
-    struct rig r;
-    struct arena a;
-    struct plan p;
-    struct request q = _i == 0 ? (struct request){.classes = one, .n_classes = 1}
-                               : (struct request){.exclusive = 1};
-    rig_init(&r);
-    arena_init(&a, MIB);
-    ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
-    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    cache_resolve(&r.cache, STR_NULL, &q);
-    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 5, &a), OK);
-    ck_assert_uint_eq(p.fit, 2);
-    ck_assert_int_eq(plan_next(&p, &p.sites[0]),
-                     _i == 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE);
-    ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
-    ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
-    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 5, &a), OK);
-    ck_assert_uint_eq(p.fit, 1);
-    arena_done(&a);
-    rig_done(&r);
-}
-
-END_TEST
-
 START_TEST(devices_are_counted)
 {
     struct rig r;
@@ -650,9 +531,6 @@ int main(void)
     tcase_add_test(tc, shared_pods_get_no_card_that_is_held);
     tcase_add_test(tc, cards_are_set_aside_for_dra);
     tcase_add_test(tc, whole_cards_by_dra_are_not_exclusive);
-    tcase_add_loop_test(tc, implicit_names_of_classes_with_cards_are_counted, 0, COUNT_OF(asks));
-    tcase_add_test(tc, devices_of_a_class_end_with_the_cards);
-    tcase_add_loop_test(tc, replicas_add_to_the_claims, 0, 2);
     tcase_add_test(tc, devices_are_counted);
     tcase_add_loop_test(tc, pci_addresses_have_two_forms, 0, COUNT_OF(addresses));
     tcase_add_test(tc, each_allocation_may_fail);

@@ -361,10 +361,6 @@ START_TEST(a_huge_list_is_not_kept)
 
 END_TEST
 
-#define E(limits) "{\"name\":\"c2\",\"resources\":{\"limits\":{" limits "}}}"
-#define SIDECAR(limits) \
-    "{\"name\":\"s0\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":{" limits "}}}"
-
 /* Pods with cards in several containers, which HAMi's scheduler has bound. */
 static const struct {
     const char *containers;
@@ -493,183 +489,6 @@ START_TEST(init_containers_leave_their_cards)
 
 END_TEST
 
-#define WHOLE_HAMI "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpucores\":\"100\""
-#define PART(n, p) "\"nvidia.com/gpu\":\"" n "\",\"nvidia.com/gpumem-percentage\":\"" p "\""
-
-/* On a node of four cards of 16, of which the first two have this much: where each container's
- * cards are. */
-static const struct {
-    const char *containers;
-    const char *pods[2]; /* of card 0 and card 1; NULL: none */
-    const char *policy;
-    enum verdict verdict;
-    const char *cards; /* each container's, in order */
-} fits[] = {
-    /* On one card with binpack, as long as it has room. */
-    {TWO(HAMI("1", "8"), HAMI("1", "8")), {NULL, NULL}, "binpack", VERDICT_FITS, "0 0"},
-    {TWO(HAMI("1", "8"), HAMI("1", "9")), {NULL, NULL}, "binpack", VERDICT_FITS, "0 1"},
-    {TWO(HAMI("1", "8"), HAMI("1", "8")), {NULL, NULL}, "spread", VERDICT_FITS, "0 1"},
-    {TWO(HAMI("2", "8"), HAMI("2", "8")), {NULL, NULL}, "spread", VERDICT_FITS, "01 23"},
-    {TWO(HAMI("2", "8"), HAMI("1", "8")), {NULL, NULL}, "binpack", VERDICT_FITS, "01 0"},
-    {TWO(HAMI("1", "8"), HAMI("4", "4")), {NULL, NULL}, "binpack", VERDICT_FITS, "0 0123"},
-    {TWO(HAMI("1", "8"), HAMI("1", "8")), {"9", NULL}, "binpack", VERDICT_FITS, "1 1"},
-    /* The first container gives way where the second would have no card. */
-    {TWO(HAMI("1", "4"), HAMI("4", "13")), {NULL, NULL}, "binpack", VERDICT_TOO_FEW, NULL},
-    {TWO(HAMI("1", "4"), HAMI("3", "13")), {"3", NULL}, "binpack", VERDICT_FITS, "0 123"},
-    {TWO(HAMI("1", "7"), HAMI("3", "9")), {"8", NULL}, "binpack", VERDICT_FITS, "0 123"},
-    {TWO(HAMI("1", "4"), HAMI("1", "12")), {"4", "4"}, "binpack", VERDICT_FITS, "0 1"},
-    /* Whole cards. */
-    {TWO(WHOLE_HAMI, HAMI("1", "1")), {NULL, NULL}, "binpack", VERDICT_FITS, "0 1"},
-    {TWO(HAMI("1", "1"), WHOLE_HAMI), {NULL, NULL}, "binpack", VERDICT_FITS, "0 1"},
-    {TWO(WHOLE_HAMI, WHOLE_HAMI), {"1", "1"}, "binpack", VERDICT_FITS, "2 3"},
-    {MAINS(C(WHOLE_HAMI) "," D(WHOLE_HAMI) "," E(WHOLE_HAMI)),
-     {"1", "1"},
-     "binpack",
-     VERDICT_NO_CARD_FREE,
-     NULL},
-    {MAINS(C(HAMI("2", "1")) "," D(PART("1", "100")) "," E(WHOLE_HAMI)),
-     {"1", NULL},
-     "binpack",
-     VERDICT_FITS,
-     "01 2 3"},
-    /* Parts of cards. */
-    {TWO(PART("1", "50"), PART("1", "50")), {NULL, NULL}, "binpack", VERDICT_FITS, "0 0"},
-    {TWO(PART("4", "50"), PART("4", "51")), {NULL, NULL}, "binpack", VERDICT_FITS, "0123 0123"},
-    {TWO(PART("4", "50"), PART("4", "60")), {NULL, NULL}, "binpack", VERDICT_TOO_FEW, NULL},
-    /* Init containers: beside the sidecars before them alone. */
-    {INITS(C(HAMI("1", "12"))) "," MAINS(D(HAMI("1", "12"))),
-     {NULL, NULL},
-     "binpack",
-     VERDICT_FITS,
-     "0 0"},
-    {INITS(C(HAMI("1", "12")) "," D(HAMI("1", "16"))) "," MAINS(E(HAMI("1", "12"))),
-     {"4", NULL},
-     "binpack",
-     VERDICT_FITS,
-     "0 1 0"},
-    {INITS(SIDECAR(HAMI("1", "6")) "," D(HAMI("1", "12"))) "," MAINS(E(HAMI("1", "10"))),
-     {NULL, NULL},
-     "binpack",
-     VERDICT_FITS,
-     "0 1 0"},
-    {INITS(D(HAMI("1", "12")) "," SIDECAR(HAMI("1", "6"))) "," MAINS(E(HAMI("1", "12"))),
-     {NULL, NULL},
-     "binpack",
-     VERDICT_FITS,
-     "0 0 1"},
-    {INITS(C(HAMI("4", "16"))) "," MAINS(D(HAMI("1", "4"))),
-     {NULL, NULL},
-     "binpack",
-     VERDICT_FITS,
-     "0123 0"},
-    {INITS(C(HAMI("4", "16"))) "," MAINS(D(HAMI("1", "4"))),
-     {"1", NULL},
-     "binpack",
-     VERDICT_NO_CARD_FREE,
-     NULL},
-    {INITS(C(WHOLE_HAMI)) "," MAINS(D(HAMI("1", "4"))),
-     {"1", NULL},
-     "binpack",
-     VERDICT_FITS,
-     "1 0"},
-    {INITS(C(WHOLE_HAMI)) "," MAINS(D(WHOLE_HAMI)), {"1", "1"}, "binpack", VERDICT_FITS, "2 2"},
-    {INITS(SIDECAR(WHOLE_HAMI) "," D(WHOLE_HAMI)) "," MAINS(E(HAMI("1", "4"))),
-     {"1", "1"},
-     "binpack",
-     VERDICT_FITS,
-     "2 3 0"},
-    {INITS(C(PART("3", "100"))) "," MAINS(D(PART("4", "25"))),
-     {"4", NULL},
-     "binpack",
-     VERDICT_FITS,
-     "123 0123"},
-    {INITS(C(HAMI("2", "8"))) "," MAINS("{\"name\":\"c1\"}"),
-     {"9", NULL},
-     "binpack",
-     VERDICT_FITS,
-     "12"},
-    /* What no card or no node can have. */
-    {TWO(HAMI("1", "1"), HAMI("1", "17")), {NULL, NULL}, "binpack", VERDICT_TOO_LARGE, NULL},
-    {TWO(HAMI("1", "1"), HAMI("5", "1")), {NULL, NULL}, "binpack", VERDICT_TOO_FEW, NULL},
-    {TWO(HAMI("4", "9"), HAMI("1", "9")), {NULL, NULL}, "binpack", VERDICT_TOO_FEW, NULL},
-};
-
-static void put_cards(const struct placement *there, struct buf *out)
-{
-    for (uint32_t i = 0; i < there->n; i++)
-        buf_printf(out, "%s%u",
-                   i > 0 && there->grants[i].container != there->grants[i - 1].container ? " " : "",
-                   there->grants[i].card);
-}
-
-START_TEST(each_container_gets_its_own_cards)
-{
-    struct rig r;
-    struct object o;
-    struct placement there;
-    char bytes[64];
-    struct buf cards = BUF_ON(bytes);
-    all_dialects();
-    rig_init(&r);
-    set_node(&r, "n", DIALECT_HAMI);
-    for (unsigned i = 0; i < 2; i++) {
-        char uid[3] = {'p', (char)('0' + i), '\0'};
-        if (fits[_i].pods[i] == NULL)
-            continue;
-        char list[160];
-        (void)snprintf(list, sizeof(list),
-                       "\"hami.io/vgpu-devices-allocated\":\"GPU-%c,NVIDIA,%s,0:;\","
-                       "\"hami.io/bind-phase\":\"success\"",
-                       "ab"[i], fits[_i].pods[i]);
-        set_pod(&r, uid, ONE(HAMI("1", "1")), list);
-    }
-    (void)snprintf(bytes, sizeof(bytes), "\"cardpack.io/policy\":\"%s\"", fits[_i].policy);
-    object_pod(&o, "asked", fits[_i].containers, bytes, "");
-    ck_assert_msg(o.readable == OK, "%s", o.err.text);
-    cache_resolve(&r.cache, STR("asked"), &o.request);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &o.request), fits[_i].verdict);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.request, &there), fits[_i].verdict);
-    if (fits[_i].verdict == VERDICT_FITS) {
-        put_cards(&there, &cards);
-        ck_assert_str_is(buf_str(&cards), fits[_i].cards);
-    }
-    object_end(&o);
-    rig_done(&r);
-}
-
-END_TEST
-
-/* HAMi's scheduler counts the containers of a card, not its pods. */
-START_TEST(each_container_takes_a_place_of_its_card)
-{
-    struct rig r;
-    struct placement there;
-    struct object o;
-    all_dialects();
-    rig_init(&r);
-    object_node(&o, "n",
-                ",\"annotations\":{\"hami.io/node-nvidia-register\":"
-                "\"GPU-a,3,16,100,A10,0,true:\"}",
-                capacities[DIALECT_HAMI], "");
-    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
-    object_end(&o);
-    set_pod(&r, "a", TWO(HAMI("1", "1"), HAMI("1", "1")),
-            "\"hami.io/vgpu-devices-allocated\":\"GPU-a,NVIDIA,1,0:;GPU-a,NVIDIA,1,0:;\","
-            "\"hami.io/bind-phase\":\"success\"");
-    ck_assert_uint_eq(card_takers(&node_of(&r, "n")->cards[0]), 2);
-    ck_assert_uint_eq(node_of(&r, "n")->cards[0].pods, 1);
-    ck_assert_int_eq(fit_of(&r, plain[DIALECT_HAMI], "n", &there), VERDICT_FITS);
-    ck_assert_int_eq(fit_of(&r, TWO(HAMI("1", "1"), HAMI("1", "1")), "n", &there),
-                     VERDICT_NO_CARD_FREE);
-    pod_gone(&r, "a");
-    ck_assert_uint_eq(card_takers(&node_of(&r, "n")->cards[0]), 0);
-    ck_assert_int_eq(fit_of(&r, TWO(HAMI("1", "1"), HAMI("1", "1")), "n", &there), VERDICT_FITS);
-    rig_done(&r);
-}
-
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("vgpu");
@@ -690,8 +509,6 @@ int main(void)
     tcase_add_test(t, a_huge_list_is_not_kept);
     tcase_add_loop_test(t, charges_the_cards_of_each_container, 0, COUNT_OF(held));
     tcase_add_loop_test(t, init_containers_leave_their_cards, 0, 2);
-    tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
-    tcase_add_test(t, each_container_takes_a_place_of_its_card);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -1,0 +1,189 @@
+/* Cards that pods request of DeviceClasses by their implicit names: how many, and what is left. */
+#include "cache_rig.h"
+#include "core/fit.h"
+#include "core/plan.h"
+
+#define GIB ((int64_t)1 << 30)
+
+/* A node with two cards of 16, "GPU-a" and "GPU-b". */
+static const struct card_view two[] = {
+    {.index = 0, .mem = 16, .numa = -1, .uuid = {"GPU-a", 5}, .pci = 0xa},
+    {.index = 1, .mem = 16, .numa = -1, .uuid = {"GPU-b", 5}, .pci = 0xb},
+};
+
+static enum errc table_set(struct rig *r, const struct card_view *cards, const char *given,
+                           const char *label)
+{
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("n1"),
+                                     .mem = STR("32"),
+                                     .count = STR("2"),
+                                     .has_cards = cards != NULL,
+                                     .cards = cards,
+                                     .n_cards = cards == NULL ? 0 : 2,
+                                     .dra_cards = str_of(given),
+                                     .dra = str_of(label)}};
+    return rig_apply(r, &e);
+}
+
+static enum errc slice_set(struct rig *r, const char *name, int64_t generation,
+                           struct dra_device_view device)
+{
+    struct cache_event e = {.type = CACHE_SLICE_SET,
+                            .slice = {.name = str_of(name),
+                                      .driver = STR("gpu"),
+                                      .pool = STR("n1"),
+                                      .node = STR("n1"),
+                                      .generation = generation,
+                                      .devices = &device,
+                                      .n_devices = 1}};
+    return rig_apply(r, &e);
+}
+
+static enum errc claim_set(struct rig *r, const char *uid, struct dra_result_view x)
+{
+    x.driver = STR("gpu");
+    x.pool = STR("n1");
+    struct cache_event e = {
+        .type = CACHE_CLAIM_SET,
+        .claim = {.uid = str_of(uid), .results = &x, .n_results = x.device.n > 0 ? 1 : 0}};
+    return rig_apply(r, &e);
+}
+
+static enum errc class_set(struct rig *r, const char *name, const char *resource)
+{
+    struct cache_event e = {.type = CACHE_CLASS_SET,
+                            .class = {.name = str_of(name), .resource = str_of(resource)}};
+    return rig_apply(r, &e);
+}
+
+#define NAMED(n, u) ((struct dra_device_view){.name = STR(n), .uuid = STR(u), .memory = 16 * GIB})
+#define HOLDS(d)    ((struct dra_result_view){.device = STR(d), .memory = -1})
+
+#define MAIN(c, n)                                                  \
+    {                                                               \
+        .class = {c, sizeof(c) - 1}, .amount = { n, sizeof(n) - 1 } \
+    }
+#define INIT(c, n)                                                   \
+    {                                                                \
+        {c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_INIT, true \
+    }
+#define SIDECAR(c, n)                                                   \
+    {                                                                   \
+        {c, sizeof(c) - 1}, {n, sizeof(n) - 1}, CONTAINER_SIDECAR, true \
+    }
+
+/* "gpu" and "gpus" are classes of nvidia.com/gpu, "nics" is none. */
+static const struct {
+    struct class_request_view of[5];
+    uint32_t n;
+    uint32_t then;
+} asks[] = {
+    {.n = 0},
+    {{MAIN("gpu", "2")}, 1, 2},
+    {{MAIN("nics", "2")}, 1, 0},
+    {{MAIN("none", "2"), MAIN("gpu", "1")}, 2, 1},
+    {{MAIN("gpu", "1"), MAIN("gpu", "2")}, 2, 3},
+    {{MAIN("gpu", "1"), MAIN("gpus", "2"), MAIN("gpu", "4")}, 3, 7},
+    /* each class has its own peak */
+    {{INIT("gpu", "3"), MAIN("gpus", "2"), MAIN("gpu", "1")}, 3, 5},
+    {{INIT("gpu", "3"), SIDECAR("gpu", "1"), INIT("gpu", "2"), MAIN("gpu", "1")}, 4, 3},
+    {{SIDECAR("gpu", "1"), INIT("gpu", "3"), MAIN("gpu", "1")}, 3, 4},
+    /* no device is requested */
+    {{MAIN("gpu", "0")}, 1, 0},
+    {{MAIN("gpu", "1500m")}, 1, 0},
+    {{MAIN("gpu", "-1")}, 1, 0},
+    {{MAIN("gpu", "x")}, 1, 0},
+    {{{.class = {"gpu", 3}}}, 1, 0},
+    {{MAIN("gpu", "9E"), MAIN("gpu", "9E"), MAIN("gpus", "9E")}, 3, UINT16_MAX},
+};
+
+START_TEST(implicit_names_of_classes_with_cards_are_counted)
+{
+    struct rig r;
+    struct request q = {.classes = asks[_i].of, .n_classes = asks[_i].n};
+    rig_init(&r);
+    cache_resolve(&r.cache, STR("p"), &q);
+    ck_assert_uint_eq(q.devices, 0);
+    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
+    ck_assert_int_eq(class_set(&r, "gpus", "nvidia.com/gpu"), OK);
+    ck_assert_int_eq(class_set(&r, "nics", NULL), OK);
+    cache_resolve(&r.cache, STR("p"), &q);
+    ck_assert_uint_eq(q.devices, asks[_i].then);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* On every node, also where nvidia.com/gpu is another plugin's, or pods share the cards. */
+START_TEST(devices_of_a_class_end_with_the_cards)
+{
+    static const struct class_request_view one[] = {MAIN("gpu", "1")};
+    static const struct class_request_view both[] = {MAIN("gpu", "2")};
+    struct rig r;
+    struct request single = {.classes = one, .n_classes = 1};
+    struct request pair = {.classes = both, .n_classes = 1};
+    struct request shared = {.mem = 4, .classes = both, .n_classes = 1, .n_demands = 1};
+    rig_init(&r);
+    ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
+    ck_assert_int_eq(reserve(&r, "p", "n1", 6), OK);
+    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
+    cache_resolve(&r.cache, STR_NULL, &single);
+    cache_resolve(&r.cache, STR_NULL, &pair);
+    cache_resolve(&r.cache, STR_NULL, &shared);
+    ck_assert(!request_wants(&single));
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_FITS);
+    ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
+    ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &single), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &shared), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared), VERDICT_FITS);
+    struct cache_event e = {.type = CACHE_NODE_SET,
+                            .node = {.name = STR("other"), .exclusive = STR("8")}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert(!node_of(&r, "other")->delegated);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "other"), &single), VERDICT_NO_DEVICES);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Each replica needs other cards than the claims that there are. */
+START_TEST(replicas_add_to_the_claims)
+{
+    static const struct class_request_view one[] = {MAIN("gpu", "1")};
+    struct rig r;
+    struct arena a;
+    struct plan p;
+    struct request q = _i == 0 ? (struct request){.classes = one, .n_classes = 1}
+                               : (struct request){.exclusive = 1};
+    rig_init(&r);
+    arena_init(&a, MIB);
+    ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
+    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
+    cache_resolve(&r.cache, STR_NULL, &q);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 5, &a), OK);
+    ck_assert_uint_eq(p.fit, 2);
+    ck_assert_int_eq(plan_next(&p, &p.sites[0]),
+                     _i == 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE);
+    ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
+    ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 5, &a), OK);
+    ck_assert_uint_eq(p.fit, 1);
+    arena_done(&a);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cache_classes");
+    TCase *tc = tcase_create("classes");
+    tcase_add_loop_test(tc, implicit_names_of_classes_with_cards_are_counted, 0, COUNT_OF(asks));
+    tcase_add_test(tc, devices_of_a_class_end_with_the_cards);
+    tcase_add_loop_test(tc, replicas_add_to_the_claims, 0, 2);
+    suite_add_tcase(s, tc);
+    return unit_main(s);
+}

@@ -2,8 +2,8 @@
  * Which cards a pod holds, for which of its containers, and the resulting charge on each card.
  *
  * Init containers run one after another, on the cards of the pod's first lasting container, because
- * the kubelet passes the devices of init containers on to later containers; where each container has
- * cards of its own, on those. So the charge on a card is the larger of two sums: all lasting
+ * the kubelet passes the devices of init containers on to later containers; where each container
+ * has cards of its own, on those. So the charge on a card is the larger of two sums: all lasting
  * containers, or the largest init container plus the sidecars before it.
  */
 #pragma once

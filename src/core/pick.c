@@ -162,7 +162,8 @@ static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32
         pick_grant_devices(p, ret);
 }
 
-/* Grants a plain request in the form that placement_read reads back. */
+/* Grants a plain request in the form that placement_read reads back: without a list of devices, the
+ * annotations say what lasts. */
 static void pick_grant_plain(const struct request *r, uint32_t card, struct placement *ret)
 {
     ret->n = 1;
@@ -211,7 +212,8 @@ void pick_together(const struct pick *p, struct placement *ret)
     else if (wanted == 1 || !pick_numa(p, &order, wanted, cards))
         memcpy(cards, order.cards, wanted * sizeof(cards[0]));
     pick_sort_indices(cards, wanted);
-    if (request_plain(p->request) || p->request->n_demands == 0)
+    bool devices = dialect_has_uuids(p->request->dialect);
+    if ((request_plain(p->request) && !devices) || p->request->n_demands == 0)
         pick_grant_plain(p->request, cards[0], ret);
     else
         pick_grant_parts(p, cards, wanted, ret);

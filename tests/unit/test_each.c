@@ -1,4 +1,5 @@
 /* Pods of HAMi's dialect with cards in several containers: their victims, and their quota. */
+#include "core/vgpu.h"
 #include "core/victims.h"
 #include "core/work.h"
 #include "dialect_rig.h"
@@ -303,6 +304,47 @@ START_TEST(each_container_takes_a_place_of_its_card)
 
 END_TEST
 
+/* Of a pod whose only container with cards is an init container: the plugin limits it to what the
+ * list says, and 0 would be no limit. */
+START_TEST(an_init_container_alone_gets_its_amounts)
+{
+    static const struct {
+        const char *limits;
+        int64_t mem;
+        uint16_t cores;
+        uint32_t cards;
+        const char *list;
+    } of[] = {
+        {HAMI("1", "6"), 6, 0, 1, "GPU-a,NVIDIA,6,0:"},
+        {HAMI("1", "6") ",\"nvidia.com/gpucores\":\"30\"", 6, 30, 1, "GPU-a,NVIDIA,6,30:"},
+        {HAMI("2", "6"), 6, 0, 2, "GPU-a,NVIDIA,6,0:GPU-b,NVIDIA,6,0:"},
+        {PART("1", "50"), 8, 0, 1, "GPU-a,NVIDIA,8,0:"},
+        {WHOLE_HAMI, 16, 100, 1, "GPU-a,NVIDIA,16,100:"},
+    };
+    struct rig r;
+    struct placement there;
+    struct buf list;
+    char containers[256];
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_HAMI);
+    (void)snprintf(containers, sizeof(containers), INITS(C("%s")) "," MAINS("{\"name\":\"c1\"}"),
+                   of[_i].limits);
+    ck_assert_int_eq(fit_of(&r, containers, "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.n, of[_i].cards);
+    for (uint32_t i = 0; i < there.n; i++) {
+        ck_assert_int_eq(there.grants[i].mem, of[_i].mem);
+        ck_assert_uint_eq(there.grants[i].cores, of[_i].cores);
+    }
+    buf_init(&list, SIZE_MAX);
+    vgpu_write(there.grants, there.n, node_of(&r, "n"), &list);
+    ck_assert_str_is(buf_str(&list), of[_i].list);
+    buf_done(&list);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("each");
@@ -311,6 +353,7 @@ int main(void)
     tcase_add_test(t, victims_take_no_more_steps_than_room);
     tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
     tcase_add_test(t, each_container_takes_a_place_of_its_card);
+    tcase_add_loop_test(t, an_init_container_alone_gets_its_amounts, 0, 5);
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -133,15 +133,22 @@ static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_
     return &shares[at];
 }
 
+/* Whether an init container alone has the cards. The grants of a list of devices do not name it. */
+static bool holding_is_of_init(const struct request *r)
+{
+    return r->n_demands == 1 && r->demands[0].kind == CONTAINER_INIT;
+}
+
 uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t n,
                    bool initialized, struct share *ret)
 {
     uint32_t shares = 0;
     bool own = request_by_container(r);
+    bool ended = initialized && holding_is_of_init(r);
     assert(n <= REQUEST_GRANTS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         struct share *s = holding_share_at(ret, &shares, grants[i].card);
-        if (holding_is_init(r, grants[i].container))
+        if (ended || holding_is_init(r, grants[i].container))
             continue;
         s->mem += grants[i].mem;
         s->cores += grants[i].cores;

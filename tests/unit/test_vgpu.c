@@ -489,6 +489,51 @@ START_TEST(init_containers_leave_their_cards)
 
 END_TEST
 
+/* So does a pod that has cards in init containers alone. */
+static const struct {
+    const char *inits;
+    const char *list;
+    int64_t peak[2];
+} ending[] = {
+    {INITS(C(HAMI("1", "6"))), "GPU-a,NVIDIA,6,0:;;", {6, 0}},
+    {INITS(C(HAMI("2", "6") ",\"nvidia.com/gpucores\":\"30\"")),
+     "GPU-a,NVIDIA,6,30:GPU-b,NVIDIA,6,30:;;",
+     {6, 6}},
+    {INITS(C(HAMI("1", "6")) "," D(HAMI("1", "7"))),
+     "GPU-a,NVIDIA,6,0:;GPU-b,NVIDIA,7,0:;;",
+     {6, 7}},
+};
+
+START_TEST(init_containers_alone_leave_all)
+{
+    struct rig r;
+    struct object o;
+    char containers[512];
+    char annotation[256];
+    all_dialects();
+    rig_init(&r);
+    r.cache.settings.shrink = true;
+    set_node(&r, "n", DIALECT_HAMI);
+    (void)snprintf(containers, sizeof(containers), "%s," MAINS("{\"name\":\"c\"}"),
+                   ending[_i].inits);
+    (void)snprintf(annotation, sizeof(annotation), "\"hami.io/vgpu-devices-allocated\":\"%s\"",
+                   ending[_i].list);
+    object_pod(&o, "a", containers, annotation, "n");
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    for (unsigned turn = 0; turn < 3; turn++) {
+        e.pod.initialized = turn == 1;
+        ck_assert_int_eq(rig_apply(&r, &e), OK);
+        for (uint32_t card = 0; card < 2; card++)
+            ck_assert_int_eq(card_used(&r, "n", card), turn == 1 ? 0 : ending[_i].peak[card]);
+        ck_assert(turn != 1 || node_of(&r, "n")->cards[0].cores == 0);
+        ck_assert_uint_eq(node_of(&r, "n")->cards[0].pods, 1);
+    }
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("vgpu");
@@ -509,6 +554,7 @@ int main(void)
     tcase_add_test(t, a_huge_list_is_not_kept);
     tcase_add_loop_test(t, charges_the_cards_of_each_container, 0, COUNT_OF(held));
     tcase_add_loop_test(t, init_containers_leave_their_cards, 0, 2);
+    tcase_add_loop_test(t, init_containers_alone_leave_all, 0, COUNT_OF(ending));
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -133,7 +133,8 @@ struct dra {
     struct map nodes;           /* struct dra_node by name */
     struct map classes;         /* struct dra_class by name */
     struct intern_table shapes; /* of the slices; see core/dra_pack.h */
-    struct list dirty;          /* nodes whose held devices may have changed */
+    struct list dirty;          /* nodes whose held devices may have changed, or that have slices
+                                   now, or none any more */
 };
 
 /* "0000:3b:00.0" and "00000000:3B:00.0" as one number, never 0; 0: not such an address. */

@@ -99,6 +99,7 @@ struct node {
     struct card *cards;         /* owned; the block of `uuids` is behind them */
     const unsigned char *uuids; /* of the cards, see core/uuids.h; NULL: none has one */
     uint32_t n_cards;
+    bool sliced; /* a ResourceSlice names it: DRA has devices there */
     struct node_sizes
         *sizes; /* shared, in the cache's table `sizes`; NULL while the node is absent */
 
@@ -323,7 +324,8 @@ void node_clear_unhealthy(struct node *n);
 struct node_claimed {
     struct card_set whole;
     uint32_t lent[LIMIT_CARDS]; /* in the node's unit; 0 for a card of `whole` */
-    bool delegated;             /* see struct node */
+    bool delegated;             /* see struct node, also for the next */
+    bool sliced;
 };
 
 /* Sets it. Returns whether anything has changed. */

@@ -67,7 +67,8 @@ static void cache_dra_collect(const struct cache *c, const struct node *n, struc
 {
     const struct dra_node *x = dra_node(&c->dra, n->name);
     *to = (struct node_claimed){.delegated = dra_serves_cards(&c->dra) && n->sizes != NULL &&
-                                             n->sizes->exclusive == 0};
+                                             n->sizes->exclusive == 0,
+                                .sliced = x != NULL && x->refs > 0};
     if (x == NULL)
         return;
     LIST_FOR_EACH (struct dra_use, u, &x->uses, on_node) {
@@ -199,7 +200,7 @@ void cache_dra_check(const struct cache *c)
          n = map_next(&c->nodes, &cursor)) {
         if (c->dra.nodes.n > 0 || dra_serves_cards(&c->dra))
             cache_dra_collect(c, n, &to);
-        assert(n->delegated == to.delegated);
+        assert(n->delegated == to.delegated && n->sliced == to.sliced);
         for (uint32_t i = 0; i < n->n_cards; i++)
             assert(n->cards[i].claimed == card_set_has(&to.whole, i) &&
                    n->cards[i].lent == to.lent[i]);

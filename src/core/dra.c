@@ -273,8 +273,8 @@ static struct dra_slice *dra_slice_new(struct dra *d, const struct dra_slice_vie
             dra_slice_free(d, s);
             return NULL;
         }
-        if (node != NULL)
-            node->refs++;
+        if (node != NULL && node->refs++ == 0)
+            dra_mark(d, node);
         s->nodes[i] = node;
     }
     return s;

@@ -323,7 +323,7 @@ void node_clear_unhealthy(struct node *n)
 
 bool node_set_claimed(struct node *n, const struct node_claimed *to)
 {
-    bool same = n->delegated == to->delegated;
+    bool same = n->delegated == to->delegated && n->sliced == to->sliced;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         struct card *c = &n->cards[i];
         bool claimed = card_set_has(&to->whole, i);
@@ -334,6 +334,7 @@ bool node_set_claimed(struct node *n, const struct node_claimed *to)
     if (same)
         return false;
     n->delegated = to->delegated;
+    n->sliced = to->sliced;
     node_recount(n);
     node_note_change(n);
     return true;

@@ -15,11 +15,14 @@
 #include "core/uses.h"
 
 /* How many whole cards DRA has left, at most, beside `planned` ones. Claims, and the present pods
- * of GPUSHARE_RESOURCE_EXCLUSIVE, have the same cards or others: the larger number counts. */
+ * of GPUSHARE_RESOURCE_EXCLUSIVE, have the same cards or others: the larger number counts. Without
+ * a known card the number of DRA's is not known either. */
 static int64_t plan_unclaimed(const struct node *n, int64_t present, int64_t planned)
 {
     int64_t cards = 0;
     int64_t claimed = 0;
+    if (n->n_cards == 0 && n->sliced)
+        return INT64_MAX;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
         cards += c->absent || c->unhealthy ? 0 : 1;

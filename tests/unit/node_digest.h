@@ -101,6 +101,7 @@ static inline uint64_t node_digest_of(const struct node *n)
                                (int64_t)n->n_starting,
                                n->n_exchanging,
                                n->delegated ? 1 : 0,
+                               n->sliced ? 1 : 0,
                                n->uneven ? 1 : 0,
                                n->guarded ? 1 : 0};
     for (size_t i = 0; i < COUNT_OF(figures); i++)

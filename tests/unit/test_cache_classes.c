@@ -149,6 +149,33 @@ START_TEST(devices_of_a_class_end_with_the_cards)
 
 END_TEST
 
+/* A node of DRA alone: cardpack knows no card of it, so it can't say that none is left. */
+START_TEST(devices_of_an_unknown_card_have_no_limit)
+{
+    static const struct class_request_view one[] = {MAIN("gpu", "1")};
+    struct rig r;
+    struct request q = {.classes = one, .n_classes = 1};
+    struct request whole = {.exclusive = 1};
+    struct cache_event node = {.type = CACHE_NODE_SET, .node = {.name = STR("n1")}};
+    struct cache_event gone = {.type = CACHE_SLICE_GONE, .slice = {.name = STR("s")}};
+    rig_init(&r);
+    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
+    cache_resolve(&r.cache, STR_NULL, &q);
+    if (_i == 0)
+        ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
+    ck_assert_int_eq(rig_apply(&r, &node), OK);
+    if (_i == 1)
+        ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &whole), VERDICT_FITS);
+    ck_assert_int_eq(rig_apply(&r, &gone), OK);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &whole), VERDICT_NO_EXCLUSIVE);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* Each replica needs other cards than the claims that there are. */
 START_TEST(replicas_add_to_the_claims)
 {
@@ -183,6 +210,7 @@ int main(void)
     TCase *tc = tcase_create("classes");
     tcase_add_loop_test(tc, implicit_names_of_classes_with_cards_are_counted, 0, COUNT_OF(asks));
     tcase_add_test(tc, devices_of_a_class_end_with_the_cards);
+    tcase_add_loop_test(tc, devices_of_an_unknown_card_have_no_limit, 0, 2);
     tcase_add_loop_test(tc, replicas_add_to_the_claims, 0, 2);
     suite_add_tcase(s, tc);
     return unit_main(s);

@@ -22,6 +22,7 @@ struct explain {
     const struct cache *cache;
     const struct pod_view *pod;
     const struct pod *held; /* the pod in the cache if it holds cards already; or NULL */
+    struct str there;       /* the node where it has its cards already, ours or DRA's; or absent */
     struct request request;
     struct score score;
     struct err fault; /* why the pod's request is invalid */
@@ -64,8 +65,8 @@ static enum verdict explain_write_evaluate_node(const struct explain *e, const s
 {
     if (e->fault.code != OK)
         return VERDICT_BAD_REQUEST;
-    if (e->held != NULL)
-        return n == e->held->node ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
+    if (e->there.n > 0)
+        return str_eq(n->name, e->there) ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
     return plan_evaluate(n, &e->request);
 }
 
@@ -199,7 +200,7 @@ static struct str explain_write_reason_of(const struct explain *e, const struct 
     const struct node *n = entry->node;
     if (entry->verdict == VERDICT_BAD_REQUEST)
         return str_of(e->fault.text);
-    if (entry->verdict == VERDICT_FITS && e->held != NULL)
+    if (entry->verdict == VERDICT_FITS && e->there.n > 0)
         return STR("the pod is there");
     if (entry->verdict == VERDICT_FITS && !request_wants(&e->request) && e->request.devices == 0)
         return STR("the pod asks for no card");
@@ -309,6 +310,19 @@ static void explain_write_counts(struct jwrite *w, const struct explain *e)
     jwrite_object_end(w);
 }
 
+/* Of a bound pod that asks DRA alone, the claim counts already. */
+static void explain_write_find(struct explain *e)
+{
+    const struct pod *self = e->request.self;
+    if (self != NULL && pod_holds(self)) {
+        e->held = self;
+        e->there = self->node->name;
+    } else if (e->request.devices > 0 && !request_wants(&e->request) && pod_view_bound(e->pod) &&
+               !pod_view_terminal(e->pod)) {
+        e->there = e->pod->node;
+    }
+}
+
 enum errc explain_write(const struct cache *c, struct work *work, const struct pod_view *pod,
                         struct arena *a, struct buf *out, struct err *reterr)
 {
@@ -322,8 +336,7 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     e.request.work = work;
     if (e.request.account.entry != NULL)
         e.request.memo = arena_alloc(a, sizeof(*e.request.memo));
-    if (e.request.self != NULL && pod_holds(e.request.self))
-        e.held = e.request.self;
+    explain_write_find(&e);
     code = explain_write_evaluate_all(&e, a);
     if (code != OK)
         return err_set(reterr, code, "cardpack is out of memory");

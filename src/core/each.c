@@ -26,6 +26,7 @@ struct each_level {
     uint32_t demand;
     bool first;    /* the container's first card */
     bool tried;    /* `card` is the last one that was tried */
+    bool ended;    /* the search has found cards for all behind it, but not within the sums */
     uint32_t card; /* its place in `cards` */
     int64_t key;   /* its free memory when it was chosen */
 };
@@ -219,26 +220,44 @@ static bool each_ends(const struct each *e, struct placement *ret)
     return sum <= n->total - n->used && uses_allow(n, r, shares, cards);
 }
 
+/* Takes back the card that is to be changed next. Cards of an init container make no difference to
+ * what those behind it can have: they are changed for the sums alone. False: there is none. */
+static bool each_back(struct each *e, uint32_t *level)
+{
+    bool ended = e->levels[*level].ended;
+    bool skips = e->levels[*level].first && !ended;
+    do {
+        if (*level == 0)
+            return false;
+        struct each_level *l = &e->levels[--*level];
+        l->ended = l->ended || ended;
+        each_take(e, l, -1);
+    } while (skips && each_demand(e, &e->levels[*level])->kind == CONTAINER_INIT);
+    return true;
+}
+
 static bool each_run(struct each *e, struct placement *ret)
 {
     uint32_t level = 0;
     assert(e->n > 0);
     for (unsigned steps = 0; steps < EACH_STEPS && e->looked <= e->most; steps++) {
-        if (each_next(e, level)) {
-            each_take(e, &e->levels[level], 1);
-            if (level + 1 < e->n) {
-                e->levels[++level].tried = false;
-                continue;
-            }
-            e->looked += e->n;
-            if (each_ends(e, ret))
-                return true;
-        } else if (level == 0) {
-            return false;
-        } else {
-            level--;
+        struct each_level *l = &e->levels[level];
+        if (!each_next(e, level)) {
+            if (!each_back(e, &level))
+                return false;
+            continue;
         }
-        each_take(e, &e->levels[level], -1);
+        each_take(e, l, 1);
+        if (level + 1 < e->n) {
+            l[1].tried = l[1].ended = false;
+            level++;
+            continue;
+        }
+        e->looked += e->n;
+        if (each_ends(e, ret))
+            return true;
+        l->ended = true;
+        each_take(e, l, -1);
     }
     return false;
 }

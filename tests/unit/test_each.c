@@ -345,6 +345,44 @@ START_TEST(an_init_container_alone_gets_its_amounts)
 
 END_TEST
 
+/* The sidecar must leave the card that only the last container can have. What the init container
+ * between them could have otherwise makes no difference to that. */
+START_TEST(init_containers_do_not_multiply_the_search)
+{
+    struct rig r;
+    struct object o;
+    struct placement there;
+    struct work work;
+    char table[1024];
+    struct buf text = BUF_ON(table);
+    all_dialects();
+    rig_init(&r);
+    buf_put(&text, STR(",\"annotations\":{\"hami.io/node-nvidia-register\":\""));
+    for (int i = 0; i < 16; i++)
+        buf_printf(&text, "GPU-%c,10,%d,100,A10,0,true:", 'a' + i, 10 + i);
+    buf_printf(&text, "\"}%c", 0);
+    ck_assert(!buf_failed(&text));
+    object_node(&o, "n", table, capacities[DIALECT_HAMI], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    object_end(&o);
+    object_pod(&o, "asked",
+               INITS(SIDECAR(HAMI("1", "20")) "," C(HAMI("8", "1"))) "," MAINS(D(HAMI("1", "25"))),
+               "\"cardpack.io/policy\":\"spread\"", "");
+    ck_assert_int_eq(o.readable, OK);
+    cache_resolve(&r.cache, STR("asked"), &o.request);
+    o.request.work = &work;
+    work_begin(&work, 1);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.request, &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.n, 10);
+    ck_assert_uint_eq(there.grants[0].card, 14);
+    ck_assert_uint_eq(there.grants[9].card, 15);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("each");
@@ -353,6 +391,7 @@ int main(void)
     tcase_add_test(t, victims_take_no_more_steps_than_room);
     tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
     tcase_add_test(t, each_container_takes_a_place_of_its_card);
+    tcase_add_test(t, init_containers_do_not_multiply_the_search);
     tcase_add_loop_test(t, an_init_container_alone_gets_its_amounts, 0, 5);
     suite_add_tcase(s, t);
     return unit_main(s);

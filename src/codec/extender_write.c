@@ -123,8 +123,8 @@ static inline bool extender_write_has_none(const unsigned char *offers, enum off
 }
 
 /*
- * The candidates with an offer from `from` to `to`, up to `max` of them from *at on. Their numbers
- * are gathered without a branch for each: which of them are offered is not predictable.
+ * The candidates with an offer from `from` to `to`, of the next GATHER_MAX from *at on. Their
+ * numbers are gathered without a branch for each: which of them are offered is not predictable.
  */
 static inline size_t extender_write_gather(const unsigned char *offers, size_t n, enum offer from,
                                            enum offer to, size_t *at,

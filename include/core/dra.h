@@ -25,7 +25,7 @@
  */
 #define DRA_NAME_MAX ((size_t)253)
 
-/* Before the name of a DeviceClass: its implicit extended resource name, which every class has it
+/* Before the name of a DeviceClass: its implicit extended resource name, which every class has
  * since Kubernetes 1.34, beside spec.extendedResourceName. No node offers it: kube-scheduler makes
  * a claim for each pod that requests it. */
 #define DRA_CLASS_PREFIX STR("deviceclass.resource.kubernetes.io/")

@@ -123,8 +123,8 @@ static inline bool extender_write_has_none(const unsigned char *offers, enum off
 }
 
 /*
- * The candidates with an offer from `from` to `to`, up to `max` of them from *at on. Their numbers
- * are gathered without a branch for each: which of them are offered is not predictable.
+ * The candidates with an offer from `from` to `to`, of the next GATHER_MAX from *at on. Their
+ * numbers are gathered without a branch for each: which of them are offered is not predictable.
  */
 static inline size_t extender_write_gather(const unsigned char *offers, size_t n, enum offer from,
                                            enum offer to, size_t *at,
@@ -154,6 +154,15 @@ static bool extender_write_has_offers(const unsigned char *offers, size_t n, enu
     return most >= from;
 }
 
+/* Makes room for n bytes, which may be more than are needed: so the buf does not fail if they would
+ * exceed its ceiling or memory-budget. */
+static bool extender_write_has_room(struct buf *out, size_t n)
+{
+    bool there = n < out->cap - out->n;
+    return n <= out->max - out->n && (there || mem_account_fits(out->account, n + 1)) &&
+           buf_reserve(out, n);
+}
+
 /* Writes the first of these candidates, n of them, whose names are plain and whose reasons were
  * written before. Returns how many. */
 static size_t extender_write_again(struct buf *out, const struct filter_args *args,
@@ -165,8 +174,7 @@ static size_t extender_write_again(struct buf *out, const struct filter_args *ar
     const char *safe_end = extender_write_safe_end(args);
     size_t room = (size_t)(last->p + last->n - names[found[0]].p) + n * (texts->longest + 2);
     size_t k = 0;
-    if (texts->longest == 0 || room + COPY_STEP > out->max - out->n ||
-        !buf_reserve(out, room + COPY_STEP))
+    if (texts->longest == 0 || !extender_write_has_room(out, room + COPY_STEP))
         return 0;
     char *to = out->p + out->n;
     for (; k < n; k++) {

@@ -6,8 +6,8 @@
 
 #include "base/mem.h"
 
-/* Of a UUID that is none of NVIDIA's driver: no card has a longer one, and the API server allows
- * 64. */
+/* Of a UUID that is none of NVIDIA's driver. The API server allows 64, so none is cut; a table of
+ * cards may have one of 256. */
 #define TEXT_MAX ((size_t)255)
 
 static_assert(DRA_NAME_MAX <= UINT8_MAX && TEXT_MAX <= UINT8_MAX, "one byte each");

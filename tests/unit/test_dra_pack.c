@@ -139,7 +139,7 @@ START_TEST(slices_share_all_but_the_uuids)
 
 END_TEST
 
-/* It stays a text, so that a node without a table has no free card, and is no card's. */
+/* It stays a text, so that a node without a table has no free card. */
 START_TEST(a_text_longer_than_any_uuid_is_cut)
 {
     struct dra_facts facts;

@@ -268,6 +268,58 @@ START_TEST(answers_in_the_form_of_the_question)
 
 END_TEST
 
+/* One reason is far longer than the others. */
+static struct str reason_of_kind(void *ctx, size_t i, bool *ret_common)
+{
+    static char text[400];
+    const unsigned char *kinds = ctx;
+    memset(text, 'x', sizeof(text));
+    *ret_common = true;
+    return kinds[i] == 0 ? (struct str){text, sizeof(text)} : STR("full");
+}
+
+/* An answer that fits below the ceiling and in the budget is written, and one byte less is too
+ * little. */
+START_TEST(an_answer_needs_room_for_its_bytes_alone)
+{
+    static unsigned char offers[2000];
+    static unsigned char kinds[2000];
+    struct reading x;
+    struct buf body;
+    struct buf whole;
+    struct buf out;
+    buf_init(&body, MIB);
+    buf_put(&body, STR("{" POD ",\"NodeNames\":["));
+    for (unsigned i = 0; i < sizeof(kinds); i++) {
+        buf_printf(&body, "%s\"node-%u\"", i == 0 ? "" : ",", i);
+        offers[i] = OFFER_REFUSED;
+        kinds[i] = i == 0 ? 0 : 1;
+    }
+    buf_put(&body, STR("]}"));
+    ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
+    buf_init(&whole, MIB);
+    extender_write_filter(&whole, &x.args, offers, kinds, reason_of_kind, kinds);
+    for (unsigned i = 0; i < 4; i++) {
+        bool little = i % 2 == 1;
+        struct mem_budget budget = {.max = i < 2 ? MIB : whole.n + 1 - (little ? 1 : 0)};
+        struct mem_account account = {.used = 0};
+        ck_assert(mem_account_join(&account, &budget, 0));
+        buf_init(&out, i < 2 ? whole.n - (little ? 1 : 0) : MIB);
+        out.account = &account;
+        extender_write_filter(&out, &x.args, offers, kinds, reason_of_kind, kinds);
+        ck_assert_msg(buf_failed(&out) == little, "%u", i);
+        ck_assert(little || str_eq(buf_str(&out), buf_str(&whole)));
+        ck_assert_uint_le(out.n, whole.n);
+        buf_done(&out);
+        mem_account_leave(&account);
+    }
+    buf_done(&whole);
+    buf_done(&body);
+    end(&x);
+}
+
+END_TEST
+
 static const struct {
     const char *body;
     const char *list;
@@ -502,6 +554,7 @@ int main(void)
     tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
     tcase_add_test(tc, a_doubled_list_starts_over);
     tcase_add_loop_test(tc, answers_in_the_form_of_the_question, 0, COUNT_OF(answers));
+    tcase_add_test(tc, an_answer_needs_room_for_its_bytes_alone);
     tcase_add_loop_test(tc, scores_every_candidate_in_a_bare_list, 0, COUNT_OF(priorities));
     tcase_add_test(tc, writes_errors);
     tcase_add_loop_test(tc, reads_bind_arguments, 0, COUNT_OF(binds));

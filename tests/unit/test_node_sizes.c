@@ -304,7 +304,6 @@ START_TEST(pods_outlive_their_cards)
 
 END_TEST
 
-/* The largest charge of many pods fits the sums. */
 /* Nodes of one kind share their description, until one of them changes. */
 START_TEST(what_is_said_of_many_is_kept_once)
 {
@@ -413,6 +412,7 @@ START_TEST(survives_lack_of_memory)
 
 END_TEST
 
+/* The largest charge of many pods fits the sums. */
 START_TEST(no_charge_overflows)
 {
     struct rig r;

@@ -89,6 +89,18 @@ class Plugin:
         check(good, f"{words}: {done}")
         return [line.split("\t")[0] for line in lines[:-1]]
 
+    def comes_to_offer(self, wanted: list[str], *words: str, more: bool = False) -> None:
+        """
+        Waits until the completions are these, in this order; more: contain these. On a busy machine a
+        completion may be cut short.
+        """
+
+        def offered() -> bool:
+            found = self.offers(*words)
+            return set(wanted) <= set(found) if more else found == wanted
+
+        wait_for(offered, f"{wanted} at TAB after {words}", PATIENCE)
+
     def fails(self, *args: str, parts: tuple[str, ...], status: int = 1, **options: Any) -> None:
         """Checks that it ends with that status, prints nothing, and reports all parts."""
         done = self.run(*args, **options)
@@ -260,11 +272,11 @@ def kubectl_cardpack(bench: Bench) -> None:
 
         # The daemon's nodes, and the API server's pods; namespaces that a viewer may not list.
         own = bench.namespace
-        check(plugin.offers("cards", "") == ["n1", "n2"], "nodes of the daemon")
-        check(plugin.offers("cards", "--direct", "n2") == ["n2"], "nodes of the API server")
-        check(plugin.offers("explain", "-n", own, "") == ["a", "asked", "b", "c", "waits"], "pods")
-        check(plugin.offers("explain", "-n", own, "wa") == ["waits"], "a pod that waits")
-        check(plugin.offers("explain", f"--namespace={own[:-1]}") == [f"--namespace={own}"], own)
+        plugin.comes_to_offer(["n1", "n2"], "cards", "")
+        plugin.comes_to_offer(["n2"], "cards", "--direct", "n2")
+        plugin.comes_to_offer(["a", "asked", "b", "c", "waits"], "explain", "-n", own, "")
+        plugin.comes_to_offer(["waits"], "explain", "-n", own, "wa")
+        plugin.comes_to_offer([f"--namespace={own}"], "explain", f"--namespace={own[:-1]}")
 
         if bench.modern:  # kubectl completes plugins since 1.26
             link = bench.workdir / "bin" / "kubectl_complete-cardpack"
@@ -283,8 +295,7 @@ def kubectl_cardpack(bench: Bench) -> None:
         answer = daemon.call("POST", f"{VERBS}/fit", {"replicas": 20, "pod": pod})[1]
         check(direct == answer and 0 < answer["fit"] < 20, f"{direct}, not {answer}")
         admin = with_kubectl_of(bench, bench.cluster.admin_kubeconfig)
-        found = admin.offers("explain", "-n", "")
-        check({"default", "kube-system", own} <= set(found), f"an administrator's: {found}")
+        admin.comes_to_offer(["default", "kube-system", own], "explain", "-n", "", more=True)
         check(admin.json("fit", "-f", "-", "--replicas", "20", stdin=text, status=3) == answer, "")
         check(admin.json("explain", "-f", "-", stdin=text)["fit"] == 2, "explain -f")
         check(admin.json("version")["daemon"] == admin.json("version", "--direct")["client"], "")
@@ -413,7 +424,7 @@ def kubectl_cardpack_logs_in(bench: Bench) -> None:
     check(word in done.stderr, f"{done.stderr!r}")
     found = plugin.json("explain", "waits", *mine, says=None)
     check(found["fit"] == 1, f"the pod in the context's namespace: {found}")
-    check("waits" in plugin.offers("explain", *mine, ""), "its names at TAB")
+    plugin.comes_to_offer(["waits"], "explain", *mine, "", more=True)
     (folder / "login.sh").write_text("#!/bin/sh\nexit 7\n")
     plugin.fails("top", *mine, parts=("kubectl proxy: ", "exit code 7"))
     second.write_text(second.read_text().replace("./login.sh", "e2e-absent"))

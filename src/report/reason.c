@@ -298,7 +298,7 @@ static void reason_request_of_cards(struct buf *out, const struct request *r)
         buf_put(out, i == 0 ? STR("") : STR(" + "));
         reason_request_of_one(out, &one);
         if (r->demands[i].kind == CONTAINER_INIT)
-            buf_put(out, STR(" in an init container"));
+            buf_printf(out, " in an init container");
     }
 }
 

@@ -68,7 +68,7 @@ static void cache_dra_collect(const struct cache *c, const struct node *n, struc
     const struct dra_node *x = dra_node(&c->dra, n->name);
     *to = (struct node_claimed){.delegated = dra_serves_cards(&c->dra) && n->sizes != NULL &&
                                              n->sizes->exclusive == 0,
-                                .sliced = x != NULL && x->refs > 0};
+                                .sliced = n->sizes != NULL && x != NULL && x->refs > 0};
     if (x == NULL)
         return;
     LIST_FOR_EACH (struct dra_use, u, &x->uses, on_node) {

@@ -176,6 +176,28 @@ START_TEST(devices_of_an_unknown_card_have_no_limit)
 
 END_TEST
 
+/* Pods may be seen before their node, or be left after it. */
+START_TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
+{
+    static const struct class_request_view one[] = {MAIN("gpu", "1")};
+    struct rig r;
+    struct request q = {.classes = one, .n_classes = 1};
+    struct cache_event node = {.type = CACHE_NODE_SET, .node = {.name = STR("n1")}};
+    rig_init(&r);
+    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
+    cache_resolve(&r.cache, STR_NULL, &q);
+    ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
+    pod_set(&r, .uid = "a", .node = "n1");
+    ck_assert_int_eq(rig_apply(&r, &node), OK);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_FITS);
+    node_gone(&r, "n1");
+    ck_assert_int_eq(rig_apply(&r, &node), OK);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* Each replica needs other cards than the claims that there are. */
 START_TEST(replicas_add_to_the_claims)
 {
@@ -211,6 +233,7 @@ int main(void)
     tcase_add_loop_test(tc, implicit_names_of_classes_with_cards_are_counted, 0, COUNT_OF(asks));
     tcase_add_test(tc, devices_of_a_class_end_with_the_cards);
     tcase_add_loop_test(tc, devices_of_an_unknown_card_have_no_limit, 0, 2);
+    tcase_add_test(tc, a_slice_of_an_absent_node_counts_once_it_is_there);
     tcase_add_loop_test(tc, replicas_add_to_the_claims, 0, 2);
     suite_add_tcase(s, tc);
     return unit_main(s);

@@ -312,9 +312,9 @@ static bool has_room(const struct card *c, const struct account *now, unsigned l
 static bool any_place(const struct history *h, const struct drawn *x, uint32_t i,
                       const struct account *lasting)
 {
-    const struct asked *a = &x->asked[i];
-    if (i == x->n)
+    if (i == x->n || i == ASKED_MAX) /* x->n is not more; gcc can't know that */
         return true;
+    const struct asked *a = &x->asked[i];
     for (unsigned set = 1; set < 16; set++) {
         struct account now = *lasting;
         bool room = (uint32_t)__builtin_popcount(set) == a->cards;

@@ -44,9 +44,14 @@ static void lack_write_memory(struct buf *out, const struct request *r, const st
     const char *of = request_cards(r) > 1 && l->fit > 0 ? " of the others" : "";
     lack_write_asked(out, r);
     lack_write_fit(out, r, l);
-    if (!r->whole)
-        buf_printf(out, ", largest free%s %lld", of, (long long)l->free);
-    buf_printf(out, ", largest card %lld", (long long)l->largest);
+    if (!r->whole) { /* without printf: most requests need this text */
+        buf_put(out, STR(", largest free"));
+        buf_put(out, str_of(of));
+        buf_putc(out, ' ');
+        buf_put_i64(out, l->free);
+    }
+    buf_put(out, STR(", largest card "));
+    buf_put_i64(out, l->largest);
 }
 
 static void lack_write_cores(struct buf *out, const struct request *r, const struct lack *l)

@@ -275,7 +275,7 @@ static void reason_request_of_one(struct buf *out, const struct request *r)
     if (!r->whole && r->percent > 0)
         buf_printf(out, "%u%% of %s", r->percent, cards == 1 ? "a card" : "each card");
     else if (!r->whole && r->mem > 0)
-        buf_printf(out, "%lld", (long long)request_share(r).mem);
+        buf_put_i64(out, request_share(r).mem);
     if (!r->whole && cards > 1)
         buf_printf(out, " on each of %u cards", cards);
     if (r->cores > 0)

@@ -1,64 +1,7 @@
 /* Cards that pods request of DeviceClasses by their implicit names: how many, and what is left. */
-#include "cache_rig.h"
 #include "core/fit.h"
 #include "core/plan.h"
-
-#define GIB ((int64_t)1 << 30)
-
-/* A node with two cards of 16, "GPU-a" and "GPU-b". */
-static const struct card_view two[] = {
-    {.index = 0, .mem = 16, .numa = -1, .uuid = {"GPU-a", 5}, .pci = 0xa},
-    {.index = 1, .mem = 16, .numa = -1, .uuid = {"GPU-b", 5}, .pci = 0xb},
-};
-
-static enum errc table_set(struct rig *r, const struct card_view *cards, const char *given,
-                           const char *label)
-{
-    struct cache_event e = {.type = CACHE_NODE_SET,
-                            .node = {.name = STR("n1"),
-                                     .mem = STR("32"),
-                                     .count = STR("2"),
-                                     .has_cards = cards != NULL,
-                                     .cards = cards,
-                                     .n_cards = cards == NULL ? 0 : 2,
-                                     .dra_cards = str_of(given),
-                                     .dra = str_of(label)}};
-    return rig_apply(r, &e);
-}
-
-static enum errc slice_set(struct rig *r, const char *name, int64_t generation,
-                           struct dra_device_view device)
-{
-    struct cache_event e = {.type = CACHE_SLICE_SET,
-                            .slice = {.name = str_of(name),
-                                      .driver = STR("gpu"),
-                                      .pool = STR("n1"),
-                                      .node = STR("n1"),
-                                      .generation = generation,
-                                      .devices = &device,
-                                      .n_devices = 1}};
-    return rig_apply(r, &e);
-}
-
-static enum errc claim_set(struct rig *r, const char *uid, struct dra_result_view x)
-{
-    x.driver = STR("gpu");
-    x.pool = STR("n1");
-    struct cache_event e = {
-        .type = CACHE_CLAIM_SET,
-        .claim = {.uid = str_of(uid), .results = &x, .n_results = x.device.n > 0 ? 1 : 0}};
-    return rig_apply(r, &e);
-}
-
-static enum errc class_set(struct rig *r, const char *name, const char *resource)
-{
-    struct cache_event e = {.type = CACHE_CLASS_SET,
-                            .class = {.name = str_of(name), .resource = str_of(resource)}};
-    return rig_apply(r, &e);
-}
-
-#define NAMED(n, u) ((struct dra_device_view){.name = STR(n), .uuid = STR(u), .memory = 16 * GIB})
-#define HOLDS(d)    ((struct dra_result_view){.device = STR(d), .memory = -1})
+#include "dra_rig.h"
 
 #define MAIN(c, n)                                                  \
     {                                                               \

@@ -1,83 +1,15 @@
 /* The cards that DRA has given away: slices, claims and classes in the cache. */
-#include "cache_rig.h"
 #include "core/fit.h"
 #include "core/plan.h"
+#include "dra_rig.h"
 #include "fail_alloc.h"
 #include "seeded.h"
-
-#include <stdio.h>
-
-#define GIB ((int64_t)1 << 30)
-
-/* A node with two cards of 16, "GPU-a" and "GPU-b". */
-static const struct card_view two[] = {
-    {.index = 0, .mem = 16, .numa = -1, .uuid = {"GPU-a", 5}, .pci = 0xa},
-    {.index = 1, .mem = 16, .numa = -1, .uuid = {"GPU-b", 5}, .pci = 0xb},
-};
 
 /* Two slices of one GPU, which have its PCI address. */
 static const struct card_view slices_of_a[] = {
     {.index = 0, .mem = 8, .numa = -1, .uuid = {"MIG-1", 5}, .pci = 0xa},
     {.index = 1, .mem = 8, .numa = -1, .uuid = {"MIG-2", 5}, .pci = 0xa},
 };
-
-static enum errc table_set(struct rig *r, const struct card_view *cards, const char *given,
-                           const char *label)
-{
-    struct cache_event e = {.type = CACHE_NODE_SET,
-                            .node = {.name = STR("n1"),
-                                     .mem = cards == slices_of_a ? STR("16") : STR("32"),
-                                     .count = STR("2"),
-                                     .has_cards = cards != NULL,
-                                     .cards = cards,
-                                     .n_cards = cards == NULL ? 0 : 2,
-                                     .dra_cards = str_of(given),
-                                     .dra = str_of(label)}};
-    return rig_apply(r, &e);
-}
-
-static enum errc slice_set(struct rig *r, const char *name, int64_t generation,
-                           struct dra_device_view device)
-{
-    struct cache_event e = {.type = CACHE_SLICE_SET,
-                            .slice = {.name = str_of(name),
-                                      .driver = STR("gpu"),
-                                      .pool = STR("n1"),
-                                      .node = STR("n1"),
-                                      .generation = generation,
-                                      .devices = &device,
-                                      .n_devices = 1}};
-    return rig_apply(r, &e);
-}
-
-static void slice_gone(struct rig *r, const char *name)
-{
-    struct cache_event e = {.type = CACHE_SLICE_GONE, .slice = {.name = str_of(name)}};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-}
-
-static enum errc claim_set(struct rig *r, const char *uid, struct dra_result_view x)
-{
-    x.driver = STR("gpu");
-    x.pool = STR("n1");
-    struct cache_event e = {
-        .type = CACHE_CLAIM_SET,
-        .claim = {.uid = str_of(uid), .results = &x, .n_results = x.device.n > 0 ? 1 : 0}};
-    return rig_apply(r, &e);
-}
-
-static void claim_gone(struct rig *r, const char *uid)
-{
-    struct cache_event e = {.type = CACHE_CLAIM_GONE, .claim = {.uid = str_of(uid)}};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-}
-
-static enum errc class_set(struct rig *r, const char *name, const char *resource)
-{
-    struct cache_event e = {.type = CACHE_CLASS_SET,
-                            .class = {.name = str_of(name), .resource = str_of(resource)}};
-    return rig_apply(r, &e);
-}
 
 /* "1 2": what of the two cards is usable and how much is charged: "-" for a card that is not. */
 static const char *cards_of(const struct rig *r)
@@ -92,8 +24,6 @@ static const char *cards_of(const struct rig *r)
     return text;
 }
 
-#define NAMED(n, u) ((struct dra_device_view){.name = STR(n), .uuid = STR(u), .memory = 16 * GIB})
-#define HOLDS(d)    ((struct dra_result_view){.device = STR(d), .memory = -1})
 #define SHARES(d, bytes) \
     ((struct dra_result_view){.device = STR(d), .shared = true, .memory = (bytes)})
 

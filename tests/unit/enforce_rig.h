@@ -22,6 +22,7 @@ static struct {
     struct containers containers;
     unsigned changes;
     uint64_t passed_ms;
+    bool deleting; /* the pods that are seen from now on */
 } rig;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
@@ -75,8 +76,8 @@ static inline void rig_close(void)
     world_close(&rig.world);
 }
 
-/* What the status of the pod NAMESPACE/NAME says of its container "main"; phase "Succeeded": the
- * pod has ended. */
+/* What the status of the pod NAMESPACE/NAME says of its container "main"; id NULL: the status has
+ * no ID of it; phase "Succeeded": the pod has ended. */
 static inline void rig_see(const char *namespace, const char *uid, const char *name, const char *id,
                            const char *state, const char *phase)
 {
@@ -84,11 +85,13 @@ static inline void rig_see(const char *namespace, const char *uid, const char *n
     const struct pod_view v = {.uid = str_of(uid),
                                .namespace = str_of(namespace),
                                .name = str_of(name),
-                               .phase = str_of(phase)};
-    (void)snprintf(json, sizeof(json),
-                   "{\"status\":{\"containerStatuses\":[{\"name\":\"main\",\"containerID\":"
-                   "\"containerd://%s\",\"state\":{\"%s\":{}}}]}}",
-                   id, state);
+                               .phase = str_of(phase),
+                               .deleting = rig.deleting};
+    (void)snprintf(
+        json, sizeof(json),
+        "{\"status\":{\"containerStatuses\":[{\"name\":\"main\",\"containerID\":\"%s%s\","
+        "\"state\":{\"%s\":{}}}]}}",
+        id == NULL ? "" : "containerd://", id == NULL ? "" : id, state);
     containers_set(&rig.containers, &v, str_of(json));
 }
 

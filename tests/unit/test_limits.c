@@ -209,6 +209,41 @@ START_TEST(it_never_reads_back)
 
 END_TEST
 
+/* No container of a pod that is being deleted starts again: the pod may stay for a minute more,
+ * until its sandbox is gone. A kubelet that has removed the container says its state without an ID.
+ */
+START_TEST(its_pod_is_deleted)
+{
+    lose();
+    rig.deleting = true;
+    see(ID("1"), "running", "Running");
+    ck_assert_uint_gt(limits_fault(l.limits, 0).n, 0);
+    unsigned before = rig.changes;
+    if (_i == 0)
+        see(ID("1"), "terminated", "Running");
+    else
+        see(NULL, "waiting", "Running");
+    ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
+    run_while(rig.loop, rig.changes == before);
+    ck_assert_uint_eq(counts().missing, 0);
+}
+
+END_TEST
+
+/* The container is not running, although its pod is not being deleted. */
+START_TEST(the_status_has_no_id)
+{
+    limits_enable(l.limits, true);
+    see(ID("1"), "running", "Running");
+    run_while(rig.loop, counts().enforced == 0);
+    see(NULL, "waiting", "Running");
+    ck_assert_uint_eq(counts().enforced, 0);
+    see(ID("1"), "running", "Running");
+    run_while(rig.loop, counts().enforced == 0);
+}
+
+END_TEST
+
 START_TEST(it_reads_back_again)
 {
     lose();
@@ -455,6 +490,8 @@ int main(void)
     tcase_add_test(c, a_limit_that_is_too_large_is_set);
     tcase_add_test(c, containers_that_run_already);
     tcase_add_test(c, it_never_reads_back);
+    tcase_add_loop_test(c, its_pod_is_deleted, 0, 2);
+    tcase_add_test(c, the_status_has_no_id);
     tcase_add_test(c, it_reads_back_again);
     tcase_add_test(c, the_driver_refuses);
     tcase_add_test(c, the_driver_hangs);

@@ -186,6 +186,7 @@ void containers_set(struct containers *c, const struct pod_view *view, struct st
         return;
     }
     p->list = c->list;
+    p->deleting = view->deleting;
     containers_list(c, view, p, l.n);
 }
 

@@ -30,6 +30,7 @@ struct container_pod {
     struct str namespace;
     struct str name;
     uint64_t list;
+    bool deleting; /* none of its containers starts again */
     size_t n;
     struct container *items; /* of this pod */
 };

@@ -256,12 +256,19 @@ static void limits_look_at(struct limits *l, const struct container *c)
         if (known && (!card_list_has(&share.cards, t->card) || !limits_is_watched(l, t->card)))
             limits_drop(t);
     }
-    if (!c->running)
-        limits_stop(h);
-    else if (known)
+    if (c->running && known)
         limits_start(h, c, &share);
     if (list_is_empty(&h->tracks))
         limits_let_go(h);
+}
+
+static bool limits_runs(const struct container_pod *p, struct str name)
+{
+    for (size_t i = 0; p != NULL && i < p->n; i++) {
+        if (p->items[i].running && str_eq(p->items[i].name, name))
+            return true;
+    }
+    return false;
 }
 
 void limits_look(struct limits *l, struct str uid)
@@ -272,8 +279,12 @@ void limits_look(struct limits *l, struct str uid)
     for (size_t i = 0; p != NULL && i < p->n; i++)
         limits_look_at(l, &p->items[i]);
     LIST_FOR_EACH (struct held, h, &l->held, link) {
-        if (p == NULL && str_eq(h->uid, uid))
+        if (!str_eq(h->uid, uid) || limits_runs(p, h->name))
+            continue;
+        if (p == NULL || p->deleting) /* a kubelet of 1.20 deletes it up to a minute later */
             limits_let_go(h);
+        else
+            limits_stop(h);
     }
 }
 

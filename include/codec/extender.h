@@ -8,6 +8,7 @@
 #include "codec/jread.h"
 #include "codec/jwrite.h"
 #include "codec/name_lists.h"
+#include "codec/refusal_memo.h"
 #include "core/view.h"
 
 struct filter_args {
@@ -26,6 +27,7 @@ struct filter_args {
 struct extender_memo {
     struct name_lists names;
     struct jmemo pods;
+    struct refusal_memo refusals;
 };
 
 void extender_memo_done(struct extender_memo *m);
@@ -60,18 +62,19 @@ enum offer {
 };
 
 /* Why candidate i is refused; the string is valid until the next call. *ret_common, which is false
- * before: all refused candidates of its kind have this text. It is then made once. */
+ * before: all candidates of its kind have this text and this offer. It is then made once. */
 typedef struct str filter_reason_fn(void *ctx, size_t i, bool *ret_common);
 
 /*
  * Writes an ExtenderFilterResult. It contains the offered candidates in the request's form (names
  * or whole objects) and order, and each refused candidate with its reason. Unresolvable ones are in
  * both maps, because schedulers before 1.21 know only FailedNodes. offers: one enum offer for each
- * candidate. kinds: a number for each, see filter_reason_fn.
+ * candidate. kinds: a number for each, see filter_reason_fn; 0 if it is not refused. memo: that
+ * with which args were read, or NULL; then the result is the same, but takes longer.
  */
 void extender_write_filter(struct buf *out, const struct filter_args *args,
                            const unsigned char *offers, const unsigned char *kinds,
-                           filter_reason_fn *reason, void *ctx);
+                           filter_reason_fn *reason, void *ctx, struct extender_memo *memo);
 
 /*
  * Writes a HostPriorityList, a bare array: each candidate with its score, in the request's order.

@@ -153,6 +153,7 @@ void extender_memo_done(struct extender_memo *m)
 {
     name_lists_done(&m->names);
     jmemo_done(&m->pods);
+    refusal_memo_done(&m->refusals);
 }
 
 enum errc extender_read_filter(struct str body, struct arena *a, struct extender_memo *memo,

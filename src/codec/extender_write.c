@@ -12,6 +12,9 @@
 /* How much of a string is copied at once. */
 #define COPY_STEP 32
 
+/* A reason that is longer is not remembered. */
+#define REASON_BYTES 1024
+
 /* What an entry of a HostPriorityList has beside its name. */
 #define PRIORITY_BYTES (sizeof("{\"Host\":\"\",\"Score\":255},"))
 
@@ -90,8 +93,9 @@ static void extender_write_key(struct jwrite *w, const struct filter_args *args,
 
 /* A reason that was written already, from the quote behind its node's name on. */
 struct written {
-    size_t at; /* where it is in the answer */
-    size_t n;  /* 0: it was not written, or is not common */
+    size_t at;  /* where it is in the answer */
+    uint32_t n; /* 0: it was not written, or is not common */
+    bool unresolvable;
 };
 
 struct written_texts {
@@ -107,7 +111,7 @@ static struct written extender_write_refusal(struct jwrite *w, const struct filt
     extender_write_key(w, args, i);
     size_t at = w->out->n - MIN_OF(w->out->n, (size_t)BEFORE_REASON);
     extender_write_reason(w, text);
-    return (struct written){at, w->out->n - at};
+    return (struct written){.at = at, .n = (uint32_t)(w->out->n - at)};
 }
 
 /* Whether none of eight candidates has an offer from `from` on, or `from` itself if that is
@@ -190,32 +194,133 @@ static size_t extender_write_again(struct buf *out, const struct filter_args *ar
     return k;
 }
 
-static void extender_write_refused(struct jwrite *w, const struct filter_args *args,
-                                   const unsigned char *offers, const unsigned char *kinds,
-                                   enum offer from, filter_reason_fn *reason, void *ctx)
+/* The refusals of a question. */
+struct refusals {
+    const struct filter_args *args;
+    const unsigned char *offers;
+    const unsigned char *kinds;
+    filter_reason_fn *reason;
+    void *ctx;
+    struct refusal_memo *memo;   /* NULL: nothing is remembered of this list */
+    struct refusal_known *known; /* the memo's, with the same reasons; or NULL */
+    bool prepared;               /* the known one has most entries */
+};
+
+static enum offer extender_write_from(enum refusal_map which)
 {
+    return which == REFUSAL_ALL ? OFFER_REFUSED : OFFER_UNRESOLVABLE;
+}
+
+/* Remembers the reasons, before the maps can be remembered. */
+static void extender_write_note(const struct refusals *r, const struct buf *out,
+                                const struct written_texts *texts)
+{
+    struct refusal_known *known = refusal_memo_begin(r->memo, r->args->list, r->args->n);
+    for (unsigned kind = 1; kind <= UCHAR_MAX; kind++) {
+        const struct written *w = &texts->of[kind];
+        const struct refusal_reason reason = {
+            (unsigned char)kind, w->unresolvable, {out->p + w->at, w->n}};
+        if (w->n > 0)
+            refusal_memo_note(known, &reason);
+    }
+}
+
+static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum refusal_map which)
+{
+    const struct filter_args *args = r->args;
+    enum offer from = extender_write_from(which);
     struct written_texts texts _uninitialized_;
     uint32_t found[GATHER_MAX] _uninitialized_;
-    size_t at = extender_write_has_offers(offers, args->n, from) ? 0 : args->n;
-    jwrite_object_begin(w);
-    if (at < args->n)
-        memset(&texts, 0, sizeof(texts));
+    size_t at = extender_write_has_offers(r->offers, args->n, from) ? 0 : args->n;
+    if (at == args->n)
+        return;
+    memset(&texts, 0, sizeof(texts));
     while (at < args->n) {
-        size_t n = extender_write_gather(offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
+        size_t n = extender_write_gather(r->offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
         for (size_t k = 0; k < n; k++) {
             if (args->plain)
-                k += extender_write_again(w->out, args, kinds, &texts, found + k, n - k);
+                k += extender_write_again(w->out, args, r->kinds, &texts, found + k, n - k);
             if (k == n)
                 break;
             bool common = false;
-            struct str text = reason(ctx, found[k], &common);
+            struct str text = r->reason(r->ctx, found[k], &common);
             struct written written = extender_write_refusal(w, args, found[k], text);
             if (!common)
                 continue;
-            texts.of[kinds[found[k]]] = written;
-            texts.longest = MAX_OF(texts.longest, written.n);
+            written.unresolvable = r->offers[found[k]] == OFFER_UNRESOLVABLE;
+            texts.of[r->kinds[found[k]]] = written;
+            texts.longest = MAX_OF(texts.longest, (size_t)written.n);
         }
     }
+    if (which == REFUSAL_ALL && r->memo != NULL && r->known == NULL && texts.longest > 0 &&
+        !buf_failed(w->out))
+        extender_write_note(r, w->out, &texts);
+}
+
+/* Copies what is known, and writes the entries of candidates that have changed. */
+static void extender_write_known(struct jwrite *w, const struct refusals *r, enum refusal_map which)
+{
+    for (size_t i = 0; i < r->args->n; i++) {
+        size_t same = refusal_memo_same(r->known, r->kinds, i);
+        struct str entries = refusal_memo_entries(r->known, which, i, same);
+        bool common = false;
+        if (entries.n > 0)
+            jwrite_raw(w, str_skip(entries, 1));
+        i = same;
+        if (i < r->args->n && r->offers[i] >= extender_write_from(which))
+            (void)extender_write_refusal(w, r->args, i, r->reason(r->ctx, i, &common));
+    }
+}
+
+/* Whether candidate i gets now what its kind got before. */
+static bool extender_write_is_reason(const struct refusals *r, const struct refusal_reason *known,
+                                     size_t i)
+{
+    char bytes[REASON_BYTES];
+    struct buf text = BUF_ON(bytes);
+    struct jwrite w;
+    bool common = false;
+    jwrite_init(&w, &text);
+    buf_put(&text, STR("\":"));
+    extender_write_reason(&w, r->reason(r->ctx, i, &common));
+    return common && (r->offers[i] == OFFER_UNRESOLVABLE) == known->unresolvable &&
+           str_eq(buf_str(&text), known->text);
+}
+
+/* Of the kinds that this question has, too, which must be one at least. */
+static bool extender_write_has_reasons(const struct refusals *r, const struct refusal_known *k)
+{
+    bool any = false;
+    for (unsigned i = 0; i < k->n_reasons; i++) {
+        const struct refusal_reason *known = &k->reasons[i];
+        const unsigned char *found = memchr(r->kinds, known->kind, r->args->n);
+        if (found == NULL)
+            continue;
+        if (!extender_write_is_reason(r, known, (size_t)(found - r->kinds)))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static struct refusal_known *extender_write_find(const struct refusals *r)
+{
+    for (unsigned i = 0; r->memo != NULL && i < REFUSAL_KNOWN; i++) {
+        struct refusal_known *k = &r->memo->all[i];
+        if (k->list == r->args->list && extender_write_has_reasons(r, k))
+            return k;
+    }
+    return NULL;
+}
+
+static void extender_write_refused(struct jwrite *w, const struct refusals *r,
+                                   enum refusal_map which)
+{
+    jwrite_object_begin(w);
+    if (r->prepared)
+        extender_write_known(w, r, which);
+    else
+        extender_write_anew(w, r, which);
     jwrite_object_end(w);
 }
 
@@ -260,8 +365,16 @@ static void extender_write_objects(struct jwrite *w, const struct filter_args *a
 
 void extender_write_filter(struct buf *out, const struct filter_args *args,
                            const unsigned char *offers, const unsigned char *kinds,
-                           filter_reason_fn *reason, void *ctx)
+                           filter_reason_fn *reason, void *ctx, struct extender_memo *memo)
 {
+    struct refusals r = {.args = args,
+                         .offers = offers,
+                         .kinds = kinds,
+                         .reason = reason,
+                         .ctx = ctx,
+                         .memo = memo == NULL || args->list == 0 ? NULL : &memo->refusals};
+    r.known = extender_write_find(&r);
+    r.prepared = r.known != NULL && refusal_memo_prepare(r.memo, r.known, args->names, kinds);
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
@@ -285,9 +398,9 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
         jwrite_null(&w);
     }
     jwrite_key(&w, STR("FailedNodes"));
-    extender_write_refused(&w, args, offers, kinds, OFFER_REFUSED, reason, ctx);
+    extender_write_refused(&w, &r, REFUSAL_ALL);
     jwrite_key(&w, STR("FailedAndUnresolvableNodes"));
-    extender_write_refused(&w, args, offers, kinds, OFFER_UNRESOLVABLE, reason, ctx);
+    extender_write_refused(&w, &r, REFUSAL_UNRESOLVABLE);
     jwrite_key(&w, STR("Error"));
     jwrite_str(&w, STR(""));
     jwrite_object_end(&w);

@@ -204,7 +204,7 @@ static void answer(struct filter_args *args, struct buf *out)
         offers[i] = (unsigned char)offer_by_name(args->names[i]);
         kinds[i] = str_eq(args->names[i], STR("never-%")) ? UCHAR_MAX : offers[i];
     }
-    extender_write_filter(out, args, offers, kinds, reason_by_name, args);
+    extender_write_filter(out, args, offers, kinds, reason_by_name, args, NULL);
 }
 
 static const struct {
@@ -275,7 +275,7 @@ static struct str reason_of_kind(void *ctx, size_t i, bool *ret_common)
     const unsigned char *kinds = ctx;
     memset(text, 'x', sizeof(text));
     *ret_common = true;
-    return kinds[i] == 0 ? (struct str){text, sizeof(text)} : STR("full");
+    return kinds[i] == 1 ? (struct str){text, sizeof(text)} : STR("full");
 }
 
 /* An answer that fits below the ceiling and in the budget is written, and one byte less is too
@@ -293,12 +293,12 @@ START_TEST(an_answer_needs_room_for_its_bytes_alone)
     for (unsigned i = 0; i < sizeof(kinds); i++) {
         buf_printf(&body, "%s\"node-%u\"", i == 0 ? "" : ",", i);
         offers[i] = OFFER_REFUSED;
-        kinds[i] = i == 0 ? 0 : 1;
+        kinds[i] = i == 0 ? 1 : 2;
     }
     buf_put(&body, STR("]}"));
     ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
     buf_init(&whole, MIB);
-    extender_write_filter(&whole, &x.args, offers, kinds, reason_of_kind, kinds);
+    extender_write_filter(&whole, &x.args, offers, kinds, reason_of_kind, kinds, NULL);
     for (unsigned i = 0; i < 4; i++) {
         bool little = i % 2 == 1;
         struct mem_budget budget = {.max = i < 2 ? MIB : whole.n + 1 - (little ? 1 : 0)};
@@ -306,7 +306,7 @@ START_TEST(an_answer_needs_room_for_its_bytes_alone)
         ck_assert(mem_account_join(&account, &budget, 0));
         buf_init(&out, i < 2 ? whole.n - (little ? 1 : 0) : MIB);
         out.account = &account;
-        extender_write_filter(&out, &x.args, offers, kinds, reason_of_kind, kinds);
+        extender_write_filter(&out, &x.args, offers, kinds, reason_of_kind, kinds, NULL);
         ck_assert_msg(buf_failed(&out) == little, "%u", i);
         ck_assert(little || str_eq(buf_str(&out), buf_str(&whole)));
         ck_assert_uint_le(out.n, whole.n);

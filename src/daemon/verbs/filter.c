@@ -142,6 +142,7 @@ static const unsigned char *filter_kinds(const struct filter *f)
     const struct judgement *j = &f->judgement;
     unsigned char *kinds = NULL;
     static_assert(VERDICT_COUNT + JUDGE_OUTCOMES_MAX <= UCHAR_MAX, "numbers fit into a byte");
+    static_assert(VERDICT_FITS == 0, "the kind of candidates that are not refused");
     if (j->refusals == NULL)
         return j->verdicts;
     kinds = arena_alloc(f->arena, f->args->n);
@@ -307,6 +308,6 @@ void filter_handle(struct service *s, struct http_request *r)
         filter_fail(r, OUTCOME_REFUSED, later);
         return;
     }
-    extender_write_filter(r->answer, &args, f.offers, f.kinds, filter_reason_of, &f);
+    extender_write_filter(r->answer, &args, f.offers, f.kinds, filter_reason_of, &f, &s->asked);
     http_request_respond(r, 200, "application/json");
 }

@@ -355,10 +355,7 @@ static enum errc main_print_next(const struct program *p, bool is_terminal, bool
                           : is_first                       ? ""
                           : p->args.output == KUBECTL_YAML ? "---\n"
                                                            : "\n";
-    bool written = fputs(between, stdout) >= 0;
-    if (written && p->out.n > 0) /* without rows there may be no text, and no bytes to point to */
-        written = fwrite(p->out.p, 1, p->out.n, stdout) == p->out.n;
-    if (written && fflush(stdout) == 0)
+    if (fputs(between, stdout) >= 0 && file_print(&p->out))
         return OK;
     return err_set(e, ERR_UNAVAILABLE, "standard output: it can't be written");
 }
@@ -427,10 +424,10 @@ static enum errc main_run(struct program *p, struct err *e)
 }
 
 /* Restores SIGPIPE: if the reader of a pipe exits, this program ends as others do. */
-static int main_print(struct buf *out)
+static int main_print(const struct buf *out)
 {
     (void)signal(SIGPIPE, SIG_DFL);
-    if (fwrite(out->p, 1, out->n, stdout) == out->n && fflush(stdout) == 0)
+    if (file_print(out))
         return EXIT_SUCCESS;
     kubectl_say("standard output: it can't be written");
     return EXIT_FAILURE;

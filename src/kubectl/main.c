@@ -253,10 +253,8 @@ static void main_write_version(struct str daemon, struct buf *json)
     struct jwrite w;
     jwrite_init(&w, json);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("client"));
-    jwrite_str(&w, STR(CARDPACK_VERSION));
-    jwrite_key(&w, STR("daemon"));
-    jwrite_str(&w, daemon);
+    jwrite_str_at(&w, STR("client"), STR(CARDPACK_VERSION));
+    jwrite_str_at(&w, STR("daemon"), daemon);
     jwrite_object_end(&w);
 }
 

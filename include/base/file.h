@@ -17,6 +17,9 @@ enum errc file_read_again(struct str path, struct buf *out, struct err *reterr) 
  * under that name; a new file has mode 0600. On failure the old content stays. */
 enum errc file_replace(struct str path, struct str content, struct err *reterr) _must_use_;
 
+/* Writes the bytes to standard output. False: it can't be written, or the buf has failed. */
+bool file_print(const struct buf *text) _must_use_;
+
 /* Whether opening the path may block for ever: it is a pipe or a device. False if it does not
  * exist. */
 bool file_may_block(struct str path);

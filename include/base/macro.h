@@ -20,5 +20,10 @@
 #define MIN_OF(a, b)    ((a) < (b) ? (a) : (b))
 #define MAX_OF(a, b)    ((a) > (b) ? (a) : (b))
 
+/* Where a member is in its struct, for a table of fields; another type than `kind` does not
+ * compile. */
+#define FIELD_OF(type, member, kind) \
+    (offsetof(type, member) + 0 * sizeof(&((type *)NULL)->member == (kind *)NULL))
+
 /* From a member's address to the struct that holds it. */
 #define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

@@ -37,7 +37,7 @@ enum jtype {
     JTYPE_OBJECT,
 };
 
-/* The position in one open object or array; private to jread.c. */
+/* The position in one open object or array; private to jread.c and jread_path.c. */
 struct jread_level {
     struct str key; /* name of the current member; absent in an array */
     int64_t index;  /* index of the current element; -1 before the first */

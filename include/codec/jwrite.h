@@ -49,3 +49,12 @@ static inline void jwrite_raw_short(struct jwrite *w, struct str json)
     out->n = at + json.n;
     w->comma = true;
 }
+
+/* A member of an object: its key and its value. An object or array only begins. */
+void jwrite_str_at(struct jwrite *w, struct str key, struct str s);
+void jwrite_i64_at(struct jwrite *w, struct str key, int64_t v);
+void jwrite_u64_at(struct jwrite *w, struct str key, uint64_t v);
+void jwrite_bool_at(struct jwrite *w, struct str key, bool v);
+void jwrite_raw_at(struct jwrite *w, struct str key, struct str json);
+void jwrite_object_at(struct jwrite *w, struct str key);
+void jwrite_array_at(struct jwrite *w, struct str key);

@@ -48,10 +48,13 @@ struct reflector_sink {
     void (*end)(void *ctx);
     /*
      * For a log or a metric. `what` is a constant text: "watch ended", "list failed", "relist asked
-     * for". err may be NULL. retry_in_ms 0: at once. note itself may be NULL.
+     * for". err may be NULL. retry_in_ms 0: at once. note itself may be NULL: see `of`.
      */
     void (*note)(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms);
     void *ctx;
+    /* Without note: the reflector logs failures as warnings and the rest as debug lines, with this
+     * name ("pods"); NULL: it logs nothing. */
+    const char *of;
 };
 
 /* Since the start. */
@@ -73,9 +76,11 @@ struct reflector_settings {
     struct str path;     /* "/api/v1/pods"; copied */
     struct str kind;     /* of the list: "PodList"; a literal */
     struct str selector; /* encoded query without '&', "fieldSelector=..."; may be absent; copied */
-    unsigned page_size;  /* limit= of a list page; 0: the whole list in one page */
-    size_t max_objects;  /* of one list; 0: LIMIT_LIST_OBJECTS */
-    uint64_t quiet_ms;   /* 180 s: bookmarks come about every minute */
+    struct str field;    /* "spec.nodeName": only objects where it equals the next; or absent */
+    struct str equals;
+    unsigned page_size;               /* limit= of a list page; 0: the whole list in one page */
+    size_t max_objects;               /* of one list; 0: LIMIT_LIST_OBJECTS */
+    uint64_t quiet_ms;                /* 180 s: bookmarks come about every minute */
     struct reflector_backoff backoff; /* zero: as above; tests use shorter times */
     struct reflector_counts *counts;  /* borrowed; added to. NULL: the caller wants none */
 };

@@ -165,6 +165,12 @@ enum errc file_replace(struct str path, struct str content, struct err *reterr)
     return file_sync_folder(z) ? OK : file_fail(reterr, path, errno);
 }
 
+bool file_print(const struct buf *text)
+{
+    struct str s = buf_str(text); /* without bytes it points to a literal, as fwrite wants it */
+    return !buf_failed(text) && fwrite(s.p, 1, s.n, stdout) == s.n && fflush(stdout) == 0;
+}
+
 bool file_may_block(struct str path)
 {
     char z[PATH_MAX];

@@ -1,5 +1,7 @@
-/* Reads and prints durations and sizes: numbers with units. */
+/* Reads and prints the values of settings: numbers with units, words, names, addresses. */
 #include "base/value.h"
+
+#include <arpa/inet.h>
 
 struct unit {
     const char *name;
@@ -98,4 +100,80 @@ void value_put_size(struct buf *out, uint64_t bytes)
         return;
     }
     buf_put_u64(out, bytes);
+}
+
+bool value_read_word(struct str text, const char *words, unsigned *ret)
+{
+    unsigned i = 0;
+    for (struct str word, rest = str_of(words); rest.p != NULL; i++) {
+        (void)str_cut(rest, '|', &word, &rest);
+        if (str_eq(text, word)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct str value_word(const char *words, unsigned i)
+{
+    struct str word;
+    struct str rest = str_of(words);
+    do {
+        assert(rest.p != NULL);
+        (void)str_cut(rest, '|', &word, &rest);
+    } while (i-- > 0);
+    return word;
+}
+
+void value_put_words(struct buf *out, const char *words)
+{
+    for (struct str word, rest = str_of(words); rest.p != NULL;) {
+        bool first = rest.p == words;
+        (void)str_cut(rest, '|', &word, &rest);
+        buf_put(out, first ? STR("") : rest.p == NULL ? STR(" or ") : STR(", "));
+        buf_put(out, word);
+    }
+}
+
+bool value_is_dns_name(struct str text)
+{
+    bool begins = true; /* at the start of a label; it starts and ends with a letter or digit */
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+        bool solid = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        bool ends = i + 1 == text.n || text.p[i + 1] == '.';
+        if (c == '.' ? begins : !solid && (c != '-' || begins || ends))
+            return false;
+        begins = c == '.';
+    }
+    return !begins;
+}
+
+int value_read_address(struct str text, unsigned char ret[static 16])
+{
+    char z[INET6_ADDRSTRLEN];
+    if (text.n >= sizeof(z) || memchr(text.p, '\0', text.n) != NULL)
+        return 0;
+    memcpy(z, text.p, text.n);
+    z[text.n] = '\0';
+    if (inet_pton(AF_INET, z, ret) == 1)
+        return AF_INET;
+    return inet_pton(AF_INET6, z, ret) == 1 ? AF_INET6 : 0;
+}
+
+bool value_is_loopback(struct str text)
+{
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    static const unsigned char loopback6[16] = {[15] = 1};
+    unsigned char a[16] = {0};
+    switch (value_read_address(text, a)) {
+    case AF_INET:
+        return a[0] == 127;
+    case AF_INET6:
+        return memcmp(a, loopback6, sizeof(loopback6)) == 0 ||
+               (memcmp(a, mapped, sizeof(mapped)) == 0 && a[sizeof(mapped)] == 127);
+    default:
+        return false;
+    }
 }

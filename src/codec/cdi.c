@@ -5,16 +5,9 @@
 
 #define CDI_VERSION STR("0.3.0")
 
-static void cdi_put(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
 static void cdi_put_envs(struct jwrite *w, const struct cdi_device *d)
 {
-    jwrite_key(w, STR("env"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("env"));
     for (size_t i = 0; i < d->n_envs; i++)
         jwrite_str(w, d->envs[i]);
     jwrite_array_end(w);
@@ -22,13 +15,12 @@ static void cdi_put_envs(struct jwrite *w, const struct cdi_device *d)
 
 static void cdi_put_nodes(struct jwrite *w, const struct cdi_device *d)
 {
-    jwrite_key(w, STR("deviceNodes"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("deviceNodes"));
     for (size_t i = 0; i < d->n_nodes; i++) {
         assert(str_eq(d->nodes[i].container_path, d->nodes[i].host_path));
         jwrite_object_begin(w);
-        cdi_put(w, STR("path"), d->nodes[i].container_path);
-        cdi_put(w, STR("permissions"), d->nodes[i].permissions);
+        jwrite_str_at(w, STR("path"), d->nodes[i].container_path);
+        jwrite_str_at(w, STR("permissions"), d->nodes[i].permissions);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
@@ -37,14 +29,12 @@ static void cdi_put_nodes(struct jwrite *w, const struct cdi_device *d)
 /* Without a type, which needs version 0.4.0: "bind" tells the runtime what it is. */
 static void cdi_put_mounts(struct jwrite *w, const struct cdi_device *d)
 {
-    jwrite_key(w, STR("mounts"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("mounts"));
     for (size_t i = 0; i < d->n_mounts; i++) {
         jwrite_object_begin(w);
-        cdi_put(w, STR("hostPath"), d->mounts[i].host_path);
-        cdi_put(w, STR("containerPath"), d->mounts[i].container_path);
-        jwrite_key(w, STR("options"));
-        jwrite_array_begin(w);
+        jwrite_str_at(w, STR("hostPath"), d->mounts[i].host_path);
+        jwrite_str_at(w, STR("containerPath"), d->mounts[i].container_path);
+        jwrite_array_at(w, STR("options"));
         jwrite_str(w, d->mounts[i].read_only ? STR("ro") : STR("rw"));
         jwrite_str(w, STR("nosuid"));
         jwrite_str(w, STR("nodev"));
@@ -60,14 +50,12 @@ void cdi_write(struct buf *out, const struct cdi_device *d)
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    cdi_put(&w, STR("cdiVersion"), CDI_VERSION);
-    cdi_put(&w, STR("kind"), d->kind);
-    jwrite_key(&w, STR("devices"));
-    jwrite_array_begin(&w);
+    jwrite_str_at(&w, STR("cdiVersion"), CDI_VERSION);
+    jwrite_str_at(&w, STR("kind"), d->kind);
+    jwrite_array_at(&w, STR("devices"));
     jwrite_object_begin(&w);
-    cdi_put(&w, STR("name"), d->name);
-    jwrite_key(&w, STR("containerEdits"));
-    jwrite_object_begin(&w);
+    jwrite_str_at(&w, STR("name"), d->name);
+    jwrite_object_at(&w, STR("containerEdits"));
     cdi_put_envs(&w, d);
     if (d->n_nodes > 0)
         cdi_put_nodes(&w, d);

@@ -53,12 +53,6 @@ void event_put_message(struct buf *out, struct str message, bool combined)
     buf_put(out, str_head(message, EVENT_MESSAGE_BYTES - head.n));
 }
 
-static void event_put_str(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
 /* RFC 3339 in whole seconds. */
 static void event_put_time(struct jwrite *w, struct str key, uint64_t unix_ns)
 {
@@ -66,7 +60,7 @@ static void event_put_time(struct jwrite *w, struct str key, uint64_t unix_ns)
     size_t n = sizeof("2006-01-02T15:04:05") - 1;
     (void)micro_time_print(unix_ns, text);
     text[n] = 'Z';
-    event_put_str(w, key, (struct str){text, n + 1});
+    jwrite_str_at(w, key, (struct str){text, n + 1});
 }
 
 static void event_put_metadata(struct jwrite *w, const struct kube_event *e)
@@ -74,24 +68,22 @@ static void event_put_metadata(struct jwrite *w, const struct kube_event *e)
     char bytes[EVENT_NAME_BYTES + SUFFIX_BYTES];
     struct buf name = BUF_ON(bytes);
     event_put_name(&name, e->pod.name, e->first_ns);
-    jwrite_key(w, STR("metadata"));
-    jwrite_object_begin(w);
-    event_put_str(w, STR("name"), buf_str(&name));
-    event_put_str(w, STR("namespace"), event_namespace(&e->pod));
+    jwrite_object_at(w, STR("metadata"));
+    jwrite_str_at(w, STR("name"), buf_str(&name));
+    jwrite_str_at(w, STR("namespace"), event_namespace(&e->pod));
     jwrite_object_end(w);
 }
 
 static void event_put_subject(struct jwrite *w, const struct event_subject *pod)
 {
     bool node = pod->namespace.p == NULL;
-    jwrite_key(w, STR("involvedObject"));
-    jwrite_object_begin(w);
-    event_put_str(w, STR("apiVersion"), STR("v1"));
-    event_put_str(w, STR("kind"), node ? STR("Node") : STR("Pod"));
+    jwrite_object_at(w, STR("involvedObject"));
+    jwrite_str_at(w, STR("apiVersion"), STR("v1"));
+    jwrite_str_at(w, STR("kind"), node ? STR("Node") : STR("Pod"));
     if (!node)
-        event_put_str(w, STR("namespace"), pod->namespace);
-    event_put_str(w, STR("name"), pod->name);
-    event_put_str(w, STR("uid"), pod->uid);
+        jwrite_str_at(w, STR("namespace"), pod->namespace);
+    jwrite_str_at(w, STR("name"), pod->name);
+    jwrite_str_at(w, STR("uid"), pod->uid);
     jwrite_object_end(w);
 }
 
@@ -99,31 +91,28 @@ void event_write(struct jwrite *w, const struct kube_event *e)
 {
     struct str component = e->component.p == NULL ? EVENT_COMPONENT : e->component;
     jwrite_object_begin(w);
-    event_put_str(w, STR("apiVersion"), STR("v1"));
-    event_put_str(w, STR("kind"), STR("Event"));
+    jwrite_str_at(w, STR("apiVersion"), STR("v1"));
+    jwrite_str_at(w, STR("kind"), STR("Event"));
     event_put_metadata(w, e);
     event_put_subject(w, &e->pod);
-    event_put_str(w, STR("type"), e->level == EVENT_WARNING ? STR("Warning") : STR("Normal"));
-    event_put_str(w, STR("reason"), e->reason);
-    event_put_str(w, STR("message"), e->message);
-    jwrite_key(w, STR("source"));
-    jwrite_object_begin(w);
-    event_put_str(w, STR("component"), component);
+    jwrite_str_at(w, STR("type"), e->level == EVENT_WARNING ? STR("Warning") : STR("Normal"));
+    jwrite_str_at(w, STR("reason"), e->reason);
+    jwrite_str_at(w, STR("message"), e->message);
+    jwrite_object_at(w, STR("source"));
+    jwrite_str_at(w, STR("component"), component);
     jwrite_object_end(w);
-    event_put_str(w, STR("reportingComponent"), component);
+    jwrite_str_at(w, STR("reportingComponent"), component);
     event_put_time(w, STR("firstTimestamp"), e->first_ns);
     event_put_time(w, STR("lastTimestamp"), e->last_ns);
-    jwrite_key(w, STR("count"));
-    jwrite_u64(w, MIN_OF(e->count, (uint64_t)INT32_MAX));
+    jwrite_u64_at(w, STR("count"), MIN_OF(e->count, (uint64_t)INT32_MAX));
     jwrite_object_end(w);
 }
 
 void event_write_repeat(struct jwrite *w, const struct kube_event *e)
 {
     jwrite_object_begin(w);
-    jwrite_key(w, STR("count"));
-    jwrite_u64(w, MIN_OF(e->count, (uint64_t)INT32_MAX));
+    jwrite_u64_at(w, STR("count"), MIN_OF(e->count, (uint64_t)INT32_MAX));
     event_put_time(w, STR("lastTimestamp"), e->last_ns);
-    event_put_str(w, STR("message"), e->message);
+    jwrite_str_at(w, STR("message"), e->message);
     jwrite_object_end(w);
 }

@@ -4,23 +4,15 @@
 void eviction_write(struct jwrite *w, const struct eviction *e)
 {
     jwrite_object_begin(w);
-    jwrite_key(w, STR("apiVersion"));
-    jwrite_str(w, e->beta ? STR("policy/v1beta1") : STR("policy/v1"));
-    jwrite_key(w, STR("kind"));
-    jwrite_str(w, STR("Eviction"));
-    jwrite_key(w, STR("metadata"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, e->name);
-    jwrite_key(w, STR("namespace"));
-    jwrite_str(w, e->namespace);
+    jwrite_str_at(w, STR("apiVersion"), e->beta ? STR("policy/v1beta1") : STR("policy/v1"));
+    jwrite_str_at(w, STR("kind"), STR("Eviction"));
+    jwrite_object_at(w, STR("metadata"));
+    jwrite_str_at(w, STR("name"), e->name);
+    jwrite_str_at(w, STR("namespace"), e->namespace);
     jwrite_object_end(w);
-    jwrite_key(w, STR("deleteOptions"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("preconditions"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("uid"));
-    jwrite_str(w, e->uid);
+    jwrite_object_at(w, STR("deleteOptions"));
+    jwrite_object_at(w, STR("preconditions"));
+    jwrite_str_at(w, STR("uid"), e->uid);
     jwrite_object_end(w);
     jwrite_object_end(w);
     jwrite_object_end(w);

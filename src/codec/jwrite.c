@@ -174,3 +174,45 @@ void jwrite_raw(struct jwrite *w, struct str json)
     jwrite_separate(w);
     buf_put(w->out, json);
 }
+
+void jwrite_str_at(struct jwrite *w, struct str key, struct str s)
+{
+    jwrite_key(w, key);
+    jwrite_str(w, s);
+}
+
+void jwrite_i64_at(struct jwrite *w, struct str key, int64_t v)
+{
+    jwrite_key(w, key);
+    jwrite_i64(w, v);
+}
+
+void jwrite_u64_at(struct jwrite *w, struct str key, uint64_t v)
+{
+    jwrite_key(w, key);
+    jwrite_u64(w, v);
+}
+
+void jwrite_bool_at(struct jwrite *w, struct str key, bool v)
+{
+    jwrite_key(w, key);
+    jwrite_bool(w, v);
+}
+
+void jwrite_raw_at(struct jwrite *w, struct str key, struct str json)
+{
+    jwrite_key(w, key);
+    jwrite_raw(w, json);
+}
+
+void jwrite_object_at(struct jwrite *w, struct str key)
+{
+    jwrite_key(w, key);
+    jwrite_object_begin(w);
+}
+
+void jwrite_array_at(struct jwrite *w, struct str key)
+{
+    jwrite_key(w, key);
+    jwrite_array_begin(w);
+}

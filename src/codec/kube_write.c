@@ -7,14 +7,7 @@ static void kube_write_number_annotation(struct jwrite *w, struct str key, uint6
     char digits[24];
     struct buf text = BUF_ON(digits);
     buf_put_u64(&text, value);
-    jwrite_key(w, key);
-    jwrite_str(w, buf_str(&text));
-}
-
-static void kube_write_annotation(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
+    jwrite_str_at(w, key, buf_str(&text));
 }
 
 /* Each agent's own scheduler writes these: Volcano's gpushare plugin, elastic-gpu-scheduler,
@@ -23,17 +16,17 @@ static void kube_write_other_annotations(struct jwrite *w, const struct binding 
 {
     const struct dialect_facts *d = dialect_facts(b->dialect);
     if (d->idx.p != NULL)
-        kube_write_annotation(w, d->idx, b->idx);
+        jwrite_str_at(w, d->idx, b->idx);
     for (size_t i = 0; i < b->n_seats; i++)
-        kube_write_annotation(w, b->seats[i].key, b->seats[i].cards);
+        jwrite_str_at(w, b->seats[i].key, b->seats[i].cards);
     if (d->assigned.p != NULL)
-        kube_write_annotation(w, d->assigned, STR("false"));
+        jwrite_str_at(w, d->assigned, STR("false"));
     if (d->assume_time.p != NULL)
         kube_write_number_annotation(w, d->assume_time, b->assume_ns);
     if (b->dialect == DIALECT_ELASTIC)
-        kube_write_annotation(w, STR("elasticgpu.io/assumed"), STR("true"));
+        jwrite_str_at(w, STR("elasticgpu.io/assumed"), STR("true"));
     if (b->dialect == DIALECT_TENCENT)
-        kube_write_annotation(w, STR("tencent.com/predicate-node"), b->node);
+        jwrite_str_at(w, STR("tencent.com/predicate-node"), b->node);
 }
 
 /*
@@ -53,31 +46,30 @@ static void kube_write_devices(struct jwrite *w, const struct binding *b)
 {
     const struct dialect_facts *d = dialect_facts(b->dialect);
     uint64_t seconds = b->assume_ns / 1000000000;
-    kube_write_annotation(w, d->idx, b->idx);
-    kube_write_annotation(w, d->todo, b->idx);
-    kube_write_annotation(w, d->node, b->node);
+    jwrite_str_at(w, d->idx, b->idx);
+    jwrite_str_at(w, d->todo, b->idx);
+    jwrite_str_at(w, d->node, b->node);
     kube_write_number_annotation(w, d->assume_time, kube_write_time_of(b->dialect, seconds));
-    kube_write_annotation(w, d->assigned, dialect_waits(b->dialect));
+    jwrite_str_at(w, d->assigned, dialect_waits(b->dialect));
     kube_write_number_annotation(w, d->time, seconds);
 }
 
 static void kube_write_gpushare_annotations(struct jwrite *w, const struct binding *b)
 {
-    kube_write_annotation(w, GPUSHARE_ANNOTATION_IDX, b->idx);
+    jwrite_str_at(w, GPUSHARE_ANNOTATION_IDX, b->idx);
     kube_write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
     kube_write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
-    kube_write_annotation(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("false"));
+    jwrite_str_at(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("false"));
     kube_write_number_annotation(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
     if (b->allocation.n > 0)
-        kube_write_annotation(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
+        jwrite_str_at(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
     if (b->cores.n > 0)
-        kube_write_annotation(w, GPUSHARE_ANNOTATION_CORES, b->cores);
+        jwrite_str_at(w, GPUSHARE_ANNOTATION_CORES, b->cores);
 }
 
 static void kube_write_annotations(struct jwrite *w, const struct binding *b)
 {
-    jwrite_key(w, STR("annotations"));
-    jwrite_object_begin(w);
+    jwrite_object_at(w, STR("annotations"));
     if (b->dialect == DIALECT_GPUSHARE)
         kube_write_gpushare_annotations(w, b);
     else if (dialect_has_uuids(b->dialect))
@@ -90,27 +82,18 @@ static void kube_write_annotations(struct jwrite *w, const struct binding *b)
 void kube_write_binding(struct jwrite *w, const struct binding *b)
 {
     jwrite_object_begin(w);
-    jwrite_key(w, STR("apiVersion"));
-    jwrite_str(w, STR("v1"));
-    jwrite_key(w, STR("kind"));
-    jwrite_str(w, STR("Binding"));
-    jwrite_key(w, STR("metadata"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, b->name);
-    jwrite_key(w, STR("namespace"));
-    jwrite_str(w, b->namespace);
-    jwrite_key(w, STR("uid"));
-    jwrite_str(w, b->uid);
+    jwrite_str_at(w, STR("apiVersion"), STR("v1"));
+    jwrite_str_at(w, STR("kind"), STR("Binding"));
+    jwrite_object_at(w, STR("metadata"));
+    jwrite_str_at(w, STR("name"), b->name);
+    jwrite_str_at(w, STR("namespace"), b->namespace);
+    jwrite_str_at(w, STR("uid"), b->uid);
     if (b->idx.n > 0)
         kube_write_annotations(w, b);
     jwrite_object_end(w);
-    jwrite_key(w, STR("target"));
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("kind"));
-    jwrite_str(w, STR("Node"));
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, b->node);
+    jwrite_object_at(w, STR("target"));
+    jwrite_str_at(w, STR("kind"), STR("Node"));
+    jwrite_str_at(w, STR("name"), b->node);
     jwrite_object_end(w);
     jwrite_object_end(w);
 }

@@ -79,25 +79,13 @@ enum errc lease_read(struct str json, struct arena *arena, struct lease_view *re
     return code;
 }
 
-static void lease_put_str(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
-static void lease_put_i64(struct jwrite *w, struct str key, int64_t value)
-{
-    jwrite_key(w, key);
-    jwrite_i64(w, value);
-}
-
 static void lease_put_spec(struct jwrite *w, const struct lease_edit *e)
 {
-    lease_put_str(w, STR("holderIdentity"), e->holder);
-    lease_put_i64(w, STR("leaseDurationSeconds"), e->duration_s);
-    lease_put_str(w, STR("acquireTime"), e->acquired);
-    lease_put_str(w, STR("renewTime"), e->renewed);
-    lease_put_i64(w, STR("leaseTransitions"), e->transitions);
+    jwrite_str_at(w, STR("holderIdentity"), e->holder);
+    jwrite_i64_at(w, STR("leaseDurationSeconds"), e->duration_s);
+    jwrite_str_at(w, STR("acquireTime"), e->acquired);
+    jwrite_str_at(w, STR("renewTime"), e->renewed);
+    jwrite_i64_at(w, STR("leaseTransitions"), e->transitions);
 }
 
 static bool lease_is_edited(struct str key)
@@ -112,8 +100,8 @@ static bool lease_is_edited(struct str key)
 
 static void lease_put_kind(struct jwrite *w)
 {
-    lease_put_str(w, STR("apiVersion"), STR("coordination.k8s.io/v1"));
-    lease_put_str(w, STR("kind"), STR("Lease"));
+    jwrite_str_at(w, STR("apiVersion"), STR("coordination.k8s.io/v1"));
+    jwrite_str_at(w, STR("kind"), STR("Lease"));
 }
 
 void lease_write_new(struct jwrite *w, struct str namespace, struct str name,
@@ -121,13 +109,11 @@ void lease_write_new(struct jwrite *w, struct str namespace, struct str name,
 {
     jwrite_object_begin(w);
     lease_put_kind(w);
-    jwrite_key(w, STR("metadata"));
-    jwrite_object_begin(w);
-    lease_put_str(w, STR("name"), name);
-    lease_put_str(w, STR("namespace"), namespace);
+    jwrite_object_at(w, STR("metadata"));
+    jwrite_str_at(w, STR("name"), name);
+    jwrite_str_at(w, STR("namespace"), namespace);
     jwrite_object_end(w);
-    jwrite_key(w, STR("spec"));
-    jwrite_object_begin(w);
+    jwrite_object_at(w, STR("spec"));
     lease_put_spec(w, e);
     jwrite_object_end(w);
     jwrite_object_end(w);
@@ -135,8 +121,7 @@ void lease_write_new(struct jwrite *w, struct str namespace, struct str name,
 
 static void lease_copy(struct jread *r, struct jwrite *w, struct str key)
 {
-    jwrite_key(w, key);
-    jwrite_raw(w, jread_raw(r));
+    jwrite_raw_at(w, key, jread_raw(r));
 }
 
 static void lease_copy_spec(struct jread *r, struct jwrite *w, const struct lease_edit *e)
@@ -171,8 +156,7 @@ void lease_write_edited(struct jwrite *w, struct str json, struct arena *arena,
         lease_copy_spec(&r, w, e);
     }
     if (!has_spec) {
-        jwrite_key(w, STR("spec"));
-        jwrite_object_begin(w);
+        jwrite_object_at(w, STR("spec"));
         lease_put_spec(w, e);
         jwrite_object_end(w);
     }
@@ -189,7 +173,7 @@ static void lease_copy_annotations(struct jread *r, struct jwrite *w, struct str
         else
             lease_copy(r, w, key);
     }
-    lease_put_str(w, STR(LEASE_WANTED_BY), wanted);
+    jwrite_str_at(w, STR(LEASE_WANTED_BY), wanted);
     jwrite_object_end(w);
 }
 
@@ -208,9 +192,8 @@ static void lease_copy_metadata(struct jread *r, struct jwrite *w, struct str wa
         lease_copy_annotations(r, w, wanted);
     }
     if (!has_annotations) {
-        jwrite_key(w, STR("annotations"));
-        jwrite_object_begin(w);
-        lease_put_str(w, STR(LEASE_WANTED_BY), wanted);
+        jwrite_object_at(w, STR("annotations"));
+        jwrite_str_at(w, STR(LEASE_WANTED_BY), wanted);
         jwrite_object_end(w);
     }
     jwrite_object_end(w);

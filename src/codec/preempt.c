@@ -210,20 +210,16 @@ enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *re
 
 static void preempt_write_node(struct jwrite *w, const struct node_victims *node)
 {
-    jwrite_key(w, node->node);
-    jwrite_object_begin(w);
-    jwrite_key(w, STR("Pods"));
-    jwrite_array_begin(w);
+    jwrite_object_at(w, node->node);
+    jwrite_array_at(w, STR("Pods"));
     for (size_t i = 0; i < node->n; i++) {
         assert(node->uids[i].n > 0);
         jwrite_object_begin(w);
-        jwrite_key(w, STR("UID"));
-        jwrite_str(w, node->uids[i]);
+        jwrite_str_at(w, STR("UID"), node->uids[i]);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
-    jwrite_key(w, STR("NumPDBViolations"));
-    jwrite_i64(w, node->num_pdb_violations);
+    jwrite_i64_at(w, STR("NumPDBViolations"), node->num_pdb_violations);
     jwrite_object_end(w);
 }
 
@@ -232,8 +228,7 @@ void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n)
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("NodeNameToMetaVictims"));
-    jwrite_object_begin(&w);
+    jwrite_object_at(&w, STR("NodeNameToMetaVictims"));
     for (size_t i = 0; i < n; i++) {
         if (nodes[i].n > 0)
             preempt_write_node(&w, &nodes[i]);

@@ -10,37 +10,25 @@
 #include "codec/stamp.h"
 #include "core/limit.h"
 
-static void usage_write_u64(struct jwrite *w, struct str key, uint64_t value)
-{
-    jwrite_key(w, key);
-    jwrite_u64(w, value);
-}
-
-static void usage_write_str(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
 static void usage_write_card(struct jwrite *w, const struct usage_card *c)
 {
     jwrite_object_begin(w);
-    usage_write_u64(w, STR("index"), c->index);
-    usage_write_u64(w, STR("usedMiB"), c->used_mib);
-    usage_write_u64(w, STR("totalMiB"), c->total_mib);
+    jwrite_u64_at(w, STR("index"), c->index);
+    jwrite_u64_at(w, STR("usedMiB"), c->used_mib);
+    jwrite_u64_at(w, STR("totalMiB"), c->total_mib);
     if (c->busy_percent != USAGE_BUSY_UNKNOWN)
-        usage_write_u64(w, STR("busyPercent"), c->busy_percent);
+        jwrite_u64_at(w, STR("busyPercent"), c->busy_percent);
     jwrite_object_end(w);
 }
 
 static void usage_write_pod(struct jwrite *w, const struct usage_pod *p)
 {
     jwrite_object_begin(w);
-    usage_write_str(w, STR("uid"), p->uid);
-    usage_write_str(w, STR("namespace"), p->namespace);
-    usage_write_str(w, STR("name"), p->name);
-    usage_write_u64(w, STR("card"), p->card);
-    usage_write_u64(w, STR("usedMiB"), p->used_mib);
+    jwrite_str_at(w, STR("uid"), p->uid);
+    jwrite_str_at(w, STR("namespace"), p->namespace);
+    jwrite_str_at(w, STR("name"), p->name);
+    jwrite_u64_at(w, STR("card"), p->card);
+    jwrite_u64_at(w, STR("usedMiB"), p->used_mib);
     jwrite_object_end(w);
 }
 
@@ -52,18 +40,17 @@ static const struct str usage_kinds[USAGE_DIFFERS_KINDS] = {
 
 static void usage_write_differences(struct jwrite *w, const struct usage_view *u)
 {
-    usage_write_u64(w, STR("compared"), u->compared);
-    jwrite_key(w, STR("differences"));
-    jwrite_array_begin(w);
+    jwrite_u64_at(w, STR("compared"), u->compared);
+    jwrite_array_at(w, STR("differences"));
     for (size_t i = 0; i < MIN_OF(u->n_differences, LIMIT_USAGE_DIFFERENCES); i++) {
         const struct usage_difference *d = &u->differences[i];
         jwrite_object_begin(w);
-        usage_write_str(w, STR("namespace"), d->namespace);
-        usage_write_str(w, STR("name"), d->name);
-        usage_write_str(w, STR("container"), d->container);
-        usage_write_str(w, STR("kind"), usage_kinds[d->kind]);
-        usage_write_str(w, STR("annotated"), d->annotated);
-        usage_write_str(w, STR("given"), d->given);
+        jwrite_str_at(w, STR("namespace"), d->namespace);
+        jwrite_str_at(w, STR("name"), d->name);
+        jwrite_str_at(w, STR("container"), d->container);
+        jwrite_str_at(w, STR("kind"), usage_kinds[d->kind]);
+        jwrite_str_at(w, STR("annotated"), d->annotated);
+        jwrite_str_at(w, STR("given"), d->given);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
@@ -75,16 +62,14 @@ void usage_write(struct buf *out, const struct usage_view *u)
     size_t start = out->n;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    usage_write_str(&w, STR("seen"), u->seen);
-    jwrite_key(&w, STR("cards"));
-    jwrite_array_begin(&w);
+    jwrite_str_at(&w, STR("seen"), u->seen);
+    jwrite_array_at(&w, STR("cards"));
     for (size_t i = 0; i < u->n_cards; i++)
         usage_write_card(&w, &u->cards[i]);
     jwrite_array_end(&w);
     if (u->asked) /* before the pods, which are cut if there are too many */
         usage_write_differences(&w, u);
-    jwrite_key(&w, STR("pods"));
-    jwrite_array_begin(&w);
+    jwrite_array_at(&w, STR("pods"));
     for (size_t i = 0; i < MIN_OF(u->n_pods, LIMIT_MEASURED_PODS); i++) {
         size_t before = out->n;
         usage_write_pod(&w, &u->pods[i]);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/value.h"
 #include "daemon/backend/budget_feed.h"
 #include "daemon/backend/embedded.h"
 #include "daemon/backend/kube_backend.h"
@@ -155,7 +156,7 @@ static enum errc daemon_open_kubernetes(struct daemon *d, struct err *reterr)
 /* Warns at every start: an administrator may have forgotten the setting that allows it. */
 static void daemon_warn_of_open_port(const struct config *c)
 {
-    if (config_address_is_loopback(c->listen_address))
+    if (value_is_loopback(c->listen_address))
         return;
     if (c->tls_cert_file.n == 0)
         log_warn(

@@ -121,13 +121,6 @@ static int main_run(struct program *p)
     return code == OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int main_print(struct buf *text)
-{
-    bool whole = !buf_failed(text) && fwrite(text->p, 1, text->n, stdout) == text->n;
-    buf_done(text);
-    return whole && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 int main(int argc, char *argv[])
 {
     struct program p = {.notify = NOTIFY_INIT};
@@ -147,19 +140,16 @@ int main(int argc, char *argv[])
         return 2;
     }
     buf_init(&text, LIMIT_FILE_BYTES);
-    int status = EXIT_SUCCESS;
+    int status = EXIT_FAILURE;
     switch (p.config.action) {
     case CONFIG_HELP:
         config_usage(&text);
-        status = main_print(&text);
         break;
     case CONFIG_VERSION:
         buf_put(&text, STR("cardpack " CARDPACK_VERSION "\n"));
-        status = main_print(&text);
         break;
     case CONFIG_CHECK:
         config_print(&p.config, &text);
-        status = main_print(&text);
         break;
     case CONFIG_RUN:
         reload_set_log(&p.config);
@@ -169,6 +159,9 @@ int main(int argc, char *argv[])
         status = main_run(&p);
         break;
     }
+    if (p.config.action != CONFIG_RUN && file_print(&text))
+        status = EXIT_SUCCESS;
+    buf_done(&text);
     config_done(&p.config);
     return status;
 }

@@ -11,6 +11,7 @@
  */
 #include "kube/reflector.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "codec/jcut.h"
 #include "codec/watch.h"
@@ -194,13 +195,25 @@ static struct reflector_input reflector_failure(unsigned status, const struct ku
     };
 }
 
+static void reflector_note(struct reflector *r, const char *what, const struct err *err,
+                           uint64_t retry_in_ms)
+{
+    const char *of = r->sink.of;
+    if (r->sink.note != NULL)
+        r->sink.note(r->sink.ctx, what, err, retry_in_ms);
+    else if (of != NULL && err == NULL)
+        log_debug(what, kv_cstr("of", of));
+    else if (of != NULL)
+        log_warn(what, kv_cstr("of", of), kv_cstr("error", err->text),
+                 kv_uint("retry_in_ms", retry_in_ms));
+}
+
 static void reflector_note_unknown(struct reflector *r, const struct watch_event *ev)
 {
     struct err e;
     (void)err_set(&e, ERR_SYNTAX, "watch event of type \"%.*s\"",
                   (int)MIN_OF(ev->type.n, (size_t)64), ev->type.p);
-    if (r->sink.note != NULL)
-        r->sink.note(r->sink.ctx, "unknown event ignored", &e, 0);
+    reflector_note(r, "unknown event ignored", &e, 0);
 }
 
 static enum errc reflector_on_event(struct reflector *r, struct str line, struct err *reterr)
@@ -364,8 +377,8 @@ static void reflector_react(struct reflector *r, const struct reflector_input *i
         reflector_step(&r->state, in, loop_now_ms(r->loop), loop_random(r->loop));
     if (a.refresh)
         kube_api_refresh(r->api);
-    if (a.note != NULL && r->sink.note != NULL)
-        r->sink.note(r->sink.ctx, a.note, e->code == OK ? NULL : e, a.delay_ms);
+    if (a.note != NULL)
+        reflector_note(r, a.note, e->code == OK ? NULL : e, a.delay_ms);
     switch (a.what) {
     case REFLECTOR_DO_NOTHING:
         break;
@@ -423,6 +436,12 @@ static bool reflector_copy_settings(struct reflector *r, const struct reflector_
     if (s->selector.n > 0) {
         buf_putc(&r->selector, '&');
         buf_put(&r->selector, s->selector);
+    }
+    if (s->field.n > 0) {
+        buf_put(&r->selector, STR("&fieldSelector="));
+        kube_put_escaped(&r->selector, s->field);
+        kube_put_escaped(&r->selector, STR("="));
+        kube_put_escaped(&r->selector, s->equals);
     }
     r->kind = s->kind;
     r->page_size = s->page_size;

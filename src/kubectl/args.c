@@ -15,55 +15,43 @@ struct parser {
     char *const *argv;
     int at;
     struct kubectl_args *args;
-    const struct kubectl_flag *seen[64]; /* in their order, to check them against the command */
+    const struct cli_flag *seen[64]; /* in their order, to check them against the command */
     size_t n_seen;
     bool has_command;
     bool help;
     bool only_words; /* after "--" */
 };
 
-static bool args_is_bool(const struct kubectl_flag *f)
-{
-    return f->arg == KUBECTL_ARG_NONE;
-}
-
-const struct kubectl_flag *kubectl_flag_split(struct str word, struct str *ret_value)
+const struct cli_flag *kubectl_flag_split(struct str word, struct str *ret_value)
 {
     struct str name = word;
     *ret_value = STR_NULL;
     if (str_starts(word, STR("--"))) {
         (void)str_cut(word, '=', &name, ret_value);
-        return kubectl_flag_find(name);
+        return cli_find_flag(&kubectl_cli, name);
     }
     name = str_head(word, 2);
     if (word.n > 2) {
         *ret_value = str_skip(word, 2);
         *ret_value = str_starts(*ret_value, STR("=")) ? str_skip(*ret_value, 1) : *ret_value;
     }
-    return kubectl_flag_find(name);
+    return cli_find_flag(&kubectl_cli, name);
 }
 
 static enum errc args_read_flag(struct parser *p, struct str word, struct err *e)
 {
     struct str value;
-    const struct kubectl_flag *f = kubectl_flag_split(word, &value);
+    const struct cli_flag *f = kubectl_flag_split(word, &value);
     if (f == NULL || p->n_seen == COUNT_OF(p->seen))
         return err_set(e, ERR_SYNTAX, "%s flag \"%.*s\"; see kubectl cardpack help",
                        f == NULL ? "unknown" : "too many flags:", STR_ARG(word));
     p->seen[p->n_seen++] = f;
-    if (f == kubectl_flag_find(STR("--help"))) {
-        p->help = true;
-        return OK;
-    }
-    if (value.p == NULL && args_is_bool(f))
-        value = STR("true");
-    if (value.p == NULL && p->at == p->argc)
+    p->help = p->help || f->set == NULL;
+    if (value.p == NULL && f->value != NULL && p->at == p->argc)
         return err_set(e, ERR_SYNTAX, "%s needs a value: %s", f->name, f->value);
-    if (value.p == NULL)
+    if (value.p == NULL && f->value != NULL)
         value = str_of(p->argv[p->at++]);
-    if (f->set(p->args, value, e) != OK)
-        return err_wrap(e, "%s", f->name);
-    return OK;
+    return cli_set(f, p->args, value, e);
 }
 
 static enum errc args_read_command(struct parser *p, struct str word, struct err *e)
@@ -91,7 +79,7 @@ static enum errc args_read_word(struct parser *p, struct str word, struct err *e
         return args_read_flag(p, word, e);
     if (!p->has_command)
         return args_read_command(p, word, e);
-    const struct kubectl_verb *v = kubectl_verb(p->args->command);
+    const struct cli_verb *v = &kubectl_cli.verbs[p->args->command];
     if (p->args->subject.p != NULL || v->subjects == 0)
         return err_set(e, ERR_SYNTAX, "%s: \"%.*s\" is one word too many; it is: %s%s%s", v->name,
                        STR_ARG(word), v->name, v->usage[0] == '\0' ? "" : " ", v->usage);
@@ -110,7 +98,7 @@ static bool args_is_way_to_daemon(const char *flag)
 
 static enum errc args_check_flags(const struct parser *p, struct err *e)
 {
-    const char *name = kubectl_verb(p->args->command)->name;
+    const char *name = kubectl_cli.verbs[p->args->command].name;
     for (size_t i = 0; i < p->n_seen; i++) {
         const char *flag = p->seen[i]->name;
         bool direct_only = p->args->command == KUBECTL_PODS && args_is_way_to_daemon(flag);
@@ -139,7 +127,7 @@ static enum errc args_check_ways(const struct kubectl_args *a, struct err *e)
 
 static enum errc args_check_output(const struct kubectl_args *a, struct err *e)
 {
-    const char *name = kubectl_verb(a->command)->name;
+    const char *name = kubectl_cli.verbs[a->command].name;
     bool has_names =
         a->command == KUBECTL_TOP || a->command == KUBECTL_PODS || a->command == KUBECTL_EXPLAIN;
     if (a->output == KUBECTL_GPUSHARE && a->command != KUBECTL_TOP)
@@ -169,7 +157,7 @@ static enum errc args_cut_kind(struct kubectl_args *a, struct err *e)
         }
     }
     return err_set(e, ERR_SYNTAX, "%s: \"%.*s\" must be NAME or %s/NAME",
-                   kubectl_verb(a->command)->name, STR_ARG(a->subject), kinds[is_pod][0]);
+                   kubectl_cli.verbs[a->command].name, STR_ARG(a->subject), kinds[is_pod][0]);
 }
 
 static enum errc args_check_subject(const struct kubectl_args *a, struct err *e)
@@ -230,7 +218,7 @@ enum errc kubectl_args_parse(int argc, char *const argv[], struct kubectl_args *
         return code;
     if (p.help || !p.has_command)
         code = args_choose_help(
-            &a, p.has_command ? str_of(kubectl_verb(a.command)->name) : STR_NULL, reterr);
+            &a, p.has_command ? str_of(kubectl_cli.verbs[a.command].name) : STR_NULL, reterr);
     else if (a.command == KUBECTL_HELP)
         code = args_choose_help(&a, a.subject, reterr);
     else if (a.command != KUBECTL_COMPLETE)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "base/buf.h"
+#include "base/cli.h"
 
 enum kubectl_command {
     KUBECTL_TOP,
@@ -83,45 +83,13 @@ struct kubectl_args {
     int n_rest;
 };
 
-enum kubectl_arg {
-    KUBECTL_ARG_NONE, /* a boolean flag; "=false" is accepted */
-    KUBECTL_ARG_TEXT,
-    KUBECTL_ARG_NAMESPACE,
-    KUBECTL_ARG_FILE,
-    KUBECTL_ARG_OUTPUT,
-    KUBECTL_ARG_SORT,
-    KUBECTL_ARG_COLOR,
-    KUBECTL_ARG_NUMBER,
-    KUBECTL_ARG_DURATION,
-};
+extern const struct cli kubectl_cli; /* without KUBECTL_COMPLETE */
 
-struct kubectl_flag {
-    const char *name;   /* with its dashes */
-    const char *letter; /* or NULL */
-    enum kubectl_arg arg;
-    unsigned commands; /* bit set: the commands that accept the flag */
-    const char *value; /* as help shows it; NULL for KUBECTL_ARG_NONE */
-    const char *text;
-    enum errc (*set)(struct kubectl_args *a, struct str value, struct err *reterr);
-};
-
-struct kubectl_verb {
-    const char *name;
-    const char *usage; /* the arguments after the name */
-    const char *text;
-    const char *more;  /* more sentences for the command's help; or NULL */
-    unsigned subjects; /* the most that it accepts: 0 or 1 */
-};
-
-const struct kubectl_flag *kubectl_flags(size_t *ret_n);
-const struct kubectl_verb *kubectl_verb(enum kubectl_command c); /* not for KUBECTL_COMPLETE */
-
-/* By name ("--output") or letter ("-o"); NULL: no such flag. */
-const struct kubectl_flag *kubectl_flag_find(struct str name);
+/* Also KUBECTL_COMPLETE. */
 bool kubectl_verb_find(struct str name, enum kubectl_command *ret);
 
 /* The flag of a word, and its value if the word contains it: "--output=x", "-ox", "-o=x". */
-const struct kubectl_flag *kubectl_flag_split(struct str word, struct str *ret_value);
+const struct cli_flag *kubectl_flag_split(struct str word, struct str *ret_value);
 
 /* The arguments of an empty command line. */
 struct kubectl_args kubectl_args_defaults(void);

@@ -7,12 +7,12 @@
 #define OFFER_FILES ":0\n"
 
 struct completion {
-    struct str current;              /* the typed part of the current word */
-    enum kubectl_command command;    /* KUBECTL_COMMANDS: none yet */
-    bool has_subject;                /* the command has its subject already */
-    const struct kubectl_flag *owes; /* the flag whose value comes next; or NULL */
-    struct str prefix;               /* "--output=" if the value is in the same word */
-    struct kubectl_args args;        /* from the flags before the current word */
+    struct str current;           /* the typed part of the current word */
+    enum kubectl_command command; /* KUBECTL_COMMANDS: none yet */
+    bool has_subject;             /* the command has its subject already */
+    const struct cli_flag *owes;  /* the flag whose value comes next; or NULL */
+    struct str prefix;            /* "--output=" if the value is in the same word */
+    struct kubectl_args args;     /* from the flags before the current word */
 };
 
 static const char bash_script[] =
@@ -108,7 +108,7 @@ enum errc kubectl_completion(struct str shell, struct buf *out, struct err *rete
 /* Ignores an invalid value: the command will report it when it runs. */
 static void complete_set_flag(struct completion *c, struct str value)
 {
-    (void)c->owes->set(&c->args, value, NULL);
+    (void)cli_set(c->owes, &c->args, value, NULL);
     c->owes = NULL;
 }
 
@@ -124,8 +124,8 @@ static void complete_take_word(struct completion *c, struct str word)
     }
     if (word.n > 1 && word.p[0] == '-') {
         c->owes = kubectl_flag_split(word, &value);
-        if (c->owes != NULL && (value.p != NULL || c->owes->arg == KUBECTL_ARG_NONE))
-            complete_set_flag(c, value.p == NULL ? STR("true") : value);
+        if (c->owes != NULL && (value.p != NULL || c->owes->value == NULL))
+            complete_set_flag(c, value);
     } else if (c->command != KUBECTL_COMMANDS || !kubectl_verb_find(word, &c->command)) {
         c->has_subject = true; /* the subject, or an unknown word: then nothing is offered */
     }
@@ -142,27 +142,24 @@ static void complete_offer(struct buf *out, const struct completion *c, const ch
 
 static void complete_offer_flags(struct buf *out, const struct completion *c)
 {
-    size_t n = 0;
-    const struct kubectl_flag *flags = kubectl_flags(&n);
-    for (size_t i = 0; i < n; i++) {
-        bool takes = c->command == KUBECTL_COMMANDS || (flags[i].commands >> c->command & 1) != 0;
-        if (takes)
-            complete_offer(out, c, flags[i].name, flags[i].text);
+    for (size_t i = 0; i < kubectl_cli.n_flags; i++) {
+        const struct cli_flag *f = &kubectl_cli.flags[i];
+        if (c->command == KUBECTL_COMMANDS || (f->commands >> c->command & 1) != 0)
+            complete_offer(out, c, f->name, f->text);
     }
 }
 
 static void complete_offer_commands(struct buf *out, const struct completion *c)
 {
-    for (unsigned i = 0; i <= KUBECTL_HELP; i++) {
-        const struct kubectl_verb *v = kubectl_verb((enum kubectl_command)i);
-        complete_offer(out, c, v->name, v->text);
-    }
+    for (size_t i = 0; i < kubectl_cli.n_verbs; i++)
+        complete_offer(out, c, kubectl_cli.verbs[i].name, kubectl_cli.verbs[i].text);
 }
 
-/* Offers values of a flag. True: the shell should complete file names. */
-static bool complete_offer_values(struct buf *out, const struct completion *c, enum kubectl_arg arg)
+/* Offers values of a flag, whose help names their kind. True: the shell should complete file names.
+ */
+static bool complete_offer_values(struct buf *out, const struct completion *c, struct str value)
 {
-    if (arg == KUBECTL_ARG_OUTPUT) {
+    if (str_eq(value, STR("FORMAT"))) {
         complete_offer(out, c, "table", "rows and columns");
         complete_offer(out, c, "wide", "with more columns");
         complete_offer(out, c, "json", "for programs");
@@ -172,17 +169,17 @@ static bool complete_offer_values(struct buf *out, const struct completion *c, e
             complete_offer(out, c, "name", "names only, for scripts");
         if (c->command == KUBECTL_TOP)
             complete_offer(out, c, "gpushare", "as kubectl inspect gpushare");
-    } else if (arg == KUBECTL_ARG_SORT) {
+    } else if (str_eq(value, STR("COLUMN"))) {
         for (unsigned by = 1; by < KUBECTL_SORTS; by++) {
             if (order_has(c->command, (enum kubectl_sort)by))
                 complete_offer(out, c, order_name((enum kubectl_sort)by), "column");
         }
-    } else if (arg == KUBECTL_ARG_COLOR) {
+    } else if (str_eq(value, STR("WHEN"))) {
         complete_offer(out, c, "auto", "on a terminal");
         complete_offer(out, c, "always", "also in a pipe or a file");
         complete_offer(out, c, "never", "plain text");
     }
-    return arg == KUBECTL_ARG_FILE;
+    return str_eq(value, STR("FILE"));
 }
 
 static void complete_offer_subjects(struct buf *out, const struct completion *c)
@@ -199,7 +196,7 @@ static void complete_offer_subjects(struct buf *out, const struct completion *c)
 }
 
 /* For "--output=j": the flag. The typed part of its value becomes c->current. */
-static const struct kubectl_flag *complete_flag_of_value(struct completion *c)
+static const struct cli_flag *complete_flag_of_value(struct completion *c)
 {
     struct str name;
     struct str value;
@@ -207,7 +204,7 @@ static const struct kubectl_flag *complete_flag_of_value(struct completion *c)
         return NULL;
     c->prefix = (struct str){c->current.p, name.n + 1};
     c->current = value;
-    return kubectl_flag_find(name);
+    return cli_find_flag(&kubectl_cli, name);
 }
 
 /* For "pod/tr": "pod/" becomes the prefix, and the typed part of the name c->current. */
@@ -224,11 +221,11 @@ static void complete_cut_kind(struct completion *c)
 }
 
 /* The kind of names for the value of flag f; f NULL: for the subject of the command. */
-static enum kubectl_names complete_names_of(const struct completion *c,
-                                            const struct kubectl_flag *f)
+static enum kubectl_names complete_names_of(const struct completion *c, const struct cli_flag *f)
 {
     if (f != NULL)
-        return f->arg == KUBECTL_ARG_NAMESPACE ? KUBECTL_NAMESPACE_NAMES : KUBECTL_NO_NAMES;
+        return str_eq(str_of(f->value), STR("NAMESPACE")) ? KUBECTL_NAMESPACE_NAMES
+                                                          : KUBECTL_NO_NAMES;
     if (c->has_subject || str_starts(c->current, STR("-")))
         return KUBECTL_NO_NAMES;
     if (c->command == KUBECTL_CARDS)
@@ -238,11 +235,11 @@ static enum kubectl_names complete_names_of(const struct completion *c,
 }
 
 static void complete_offer_all(struct buf *out, const struct completion *c,
-                               const struct kubectl_flag *f)
+                               const struct cli_flag *f)
 {
     bool files = false;
     if (f != NULL)
-        files = complete_offer_values(out, c, f->arg);
+        files = complete_offer_values(out, c, str_of(f->value));
     else if (str_starts(c->current, STR("-")))
         complete_offer_flags(out, c);
     else if (c->command == KUBECTL_COMMANDS && !c->has_subject)
@@ -262,7 +259,7 @@ void kubectl_complete(char *const *words, int n, struct kubectl_wish *ret, struc
         c.current = str_of(words[n - 1]);
     if (str_eq(c.current, STR("=")))
         c.current = STR("");
-    const struct kubectl_flag *f = c.owes != NULL ? c.owes : complete_flag_of_value(&c);
+    const struct cli_flag *f = c.owes != NULL ? c.owes : complete_flag_of_value(&c);
     if (f == NULL)
         complete_cut_kind(&c);
     *ret = (struct kubectl_wish){.names = complete_names_of(&c, f),

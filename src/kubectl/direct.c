@@ -126,10 +126,8 @@ struct str kubectl_fit_body(const struct kubectl_question *q, struct arena *a)
     buf_init(&body, 2 * LIMIT_OBJECT_BYTES);
     jwrite_init(&w, &body);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("replicas"));
-    jwrite_u64(&w, q->replicas);
-    jwrite_key(&w, STR("pod"));
-    jwrite_raw(&w, q->pod->json);
+    jwrite_u64_at(&w, STR("replicas"), q->replicas);
+    jwrite_raw_at(&w, STR("pod"), q->pod->json);
     jwrite_object_end(&w);
     return arena_keep(a, &body);
 }

@@ -267,18 +267,12 @@ static void doctor_put_review(struct buf *out, const struct doctor_right *r,
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("apiVersion"));
-    jwrite_str(&w, STR("authorization.k8s.io/v1"));
-    jwrite_key(&w, STR("kind"));
-    jwrite_str(&w, STR("SelfSubjectAccessReview"));
-    jwrite_key(&w, STR("spec"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR("resourceAttributes"));
-    jwrite_object_begin(&w);
-    for (size_t i = 0; i < COUNT_OF(fields); i++) {
-        jwrite_key(&w, str_of(fields[i].key));
-        jwrite_str(&w, fields[i].value);
-    }
+    jwrite_str_at(&w, STR("apiVersion"), STR("authorization.k8s.io/v1"));
+    jwrite_str_at(&w, STR("kind"), STR("SelfSubjectAccessReview"));
+    jwrite_object_at(&w, STR("spec"));
+    jwrite_object_at(&w, STR("resourceAttributes"));
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        jwrite_str_at(&w, str_of(fields[i].key), fields[i].value);
     if (r->of_service) {
         struct buf name;
         struct str service;
@@ -286,8 +280,7 @@ static void doctor_put_review(struct buf *out, const struct doctor_right *r,
         bool named = str_cut(a->service_name, ':', &service, &port);
         buf_init(&name, KIB);
         buf_printf(&name, "%.*s:%.*s", STR_ARG(service), STR_ARG(named ? port : STR("http")));
-        jwrite_key(&w, STR("name"));
-        jwrite_str(&w, buf_str(&name));
+        jwrite_str_at(&w, STR("name"), buf_str(&name));
         buf_done(&name);
     }
     jwrite_object_end(&w);

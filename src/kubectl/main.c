@@ -253,10 +253,8 @@ static void main_write_version(struct str daemon, struct buf *json)
     struct jwrite w;
     jwrite_init(&w, json);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("client"));
-    jwrite_str(&w, STR(CARDPACK_VERSION));
-    jwrite_key(&w, STR("daemon"));
-    jwrite_str(&w, daemon);
+    jwrite_str_at(&w, STR("client"), STR(CARDPACK_VERSION));
+    jwrite_str_at(&w, STR("daemon"), daemon);
     jwrite_object_end(&w);
 }
 
@@ -355,10 +353,7 @@ static enum errc main_print_next(const struct program *p, bool is_terminal, bool
                           : is_first                       ? ""
                           : p->args.output == KUBECTL_YAML ? "---\n"
                                                            : "\n";
-    bool written = fputs(between, stdout) >= 0;
-    if (written && p->out.n > 0) /* without rows there may be no text, and no bytes to point to */
-        written = fwrite(p->out.p, 1, p->out.n, stdout) == p->out.n;
-    if (written && fflush(stdout) == 0)
+    if (fputs(between, stdout) >= 0 && file_print(&p->out))
         return OK;
     return err_set(e, ERR_UNAVAILABLE, "standard output: it can't be written");
 }
@@ -427,10 +422,10 @@ static enum errc main_run(struct program *p, struct err *e)
 }
 
 /* Restores SIGPIPE: if the reader of a pipe exits, this program ends as others do. */
-static int main_print(struct buf *out)
+static int main_print(const struct buf *out)
 {
     (void)signal(SIGPIPE, SIG_DFL);
-    if (fwrite(out->p, 1, out->n, stdout) == out->n && fflush(stdout) == 0)
+    if (file_print(out))
         return EXIT_SUCCESS;
     kubectl_say("standard output: it can't be written");
     return EXIT_FAILURE;

@@ -210,8 +210,7 @@ static void pod_write_metadata(struct jwrite *w, struct jread *r, struct str nam
 {
     struct str key;
     jwrite_object_begin(w);
-    jwrite_key(w, STR("namespace"));
-    jwrite_str(w, namespace);
+    jwrite_str_at(w, STR("namespace"), namespace);
     if (jread_type(r) == JTYPE_NULL) {
         jread_skip(r);
     } else {
@@ -219,8 +218,7 @@ static void pod_write_metadata(struct jwrite *w, struct jread *r, struct str nam
             struct str raw = jread_raw(r);
             if (str_eq(key, STR("namespace")))
                 continue;
-            jwrite_key(w, key);
-            jwrite_raw(w, raw);
+            jwrite_raw_at(w, key, raw);
         }
     }
     jwrite_object_end(w);

@@ -51,14 +51,10 @@ enum errc kubectl_doctor_show(const struct findings *f, struct kubectl_look look
 static void show_doctor_write(struct jwrite *w, const struct finding *x)
 {
     jwrite_object_begin(w);
-    jwrite_key(w, STR("result"));
-    jwrite_str(w, str_of(levels[x->level].json));
-    jwrite_key(w, STR("object"));
-    jwrite_str(w, x->object);
-    jwrite_key(w, STR("finding"));
-    jwrite_str(w, x->text);
-    jwrite_key(w, STR("advice"));
-    jwrite_str(w, str_of(x->advice));
+    jwrite_str_at(w, STR("result"), str_of(levels[x->level].json));
+    jwrite_str_at(w, STR("object"), x->object);
+    jwrite_str_at(w, STR("finding"), x->text);
+    jwrite_str_at(w, STR("advice"), str_of(x->advice));
     jwrite_object_end(w);
 }
 
@@ -67,12 +63,9 @@ void kubectl_doctor_write(const struct findings *f, struct buf *out)
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    for (unsigned level = FINDING_LEVELS; level-- > 0;) {
-        jwrite_key(&w, str_of(levels[level].json));
-        jwrite_u64(&w, f->counts[level]);
-    }
-    jwrite_key(&w, STR("findings"));
-    jwrite_array_begin(&w);
+    for (unsigned level = FINDING_LEVELS; level-- > 0;)
+        jwrite_u64_at(&w, str_of(levels[level].json), f->counts[level]);
+    jwrite_array_at(&w, STR("findings"));
     for (unsigned level = FINDING_LEVELS; level-- > 0;) {
         for (size_t i = 0; i < f->n; i++) {
             if (f->items[i].level == (enum finding_level)level)

@@ -136,24 +136,18 @@ enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint
 
 static void show_pods_write_str(struct jwrite *w, const char *key, struct str value)
 {
-    jwrite_key(w, str_of(key));
-    jwrite_str(w, value.p == NULL ? STR("") : value);
+    jwrite_str_at(w, str_of(key), value.p == NULL ? STR("") : value);
 }
 
 static void show_pods_write_placement(struct jwrite *w, const struct pods_row *row)
 {
-    jwrite_key(w, STR("placement"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("placement"));
     for (uint32_t i = 0; i < row->n_shares; i++) {
         jwrite_object_begin(w);
-        jwrite_key(w, STR("card"));
-        jwrite_u64(w, row->shares[i].card);
-        jwrite_key(w, STR("memory"));
-        jwrite_i64(w, row->shares[i].mem);
-        if (row->shares[i].cores > 0) {
-            jwrite_key(w, STR("compute"));
-            jwrite_u64(w, row->shares[i].cores);
-        }
+        jwrite_u64_at(w, STR("card"), row->shares[i].card);
+        jwrite_i64_at(w, STR("memory"), row->shares[i].mem);
+        if (row->shares[i].cores > 0)
+            jwrite_u64_at(w, STR("compute"), row->shares[i].cores);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
@@ -168,8 +162,7 @@ static void show_pods_write_row(struct jwrite *w, const struct pods_row *row)
     show_pods_write_str(w, "node", row->node);
     show_pods_write_str(w, "status", row->status);
     show_pods_write_str(w, "request", row->asks);
-    jwrite_key(w, STR("memory"));
-    jwrite_i64(w, row->memory);
+    jwrite_i64_at(w, STR("memory"), row->memory);
     show_pods_write_placement(w, row);
     if (row->created_s > 0)
         show_pods_write_str(w, "created", stamp_print(row->created_s, text));
@@ -182,8 +175,7 @@ void kubectl_pods_write(const struct pods *p, struct buf *out)
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("pods"));
-    jwrite_array_begin(&w);
+    jwrite_array_at(&w, STR("pods"));
     for (size_t i = 0; i < p->n; i++)
         show_pods_write_row(&w, &p->rows[i]);
     jwrite_array_end(&w);

@@ -92,13 +92,6 @@ static int main_run(struct program *p)
     return code == OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int main_print(struct buf *text)
-{
-    bool whole = !buf_failed(text) && fwrite(text->p, 1, text->n, stdout) == text->n;
-    buf_done(text);
-    return whole && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 int main(int argc, char *argv[])
 {
     static struct program p = {.notify = NOTIFY_INIT};
@@ -119,12 +112,14 @@ int main(int argc, char *argv[])
     switch (p.settings.action) {
     case SETTINGS_HELP:
         settings_usage(&text);
-        return main_print(&text);
+        break;
     case SETTINGS_VERSION:
         buf_put(&text, STR("cardpack-node " CARDPACK_VERSION "\n"));
-        return main_print(&text);
-    case SETTINGS_RUN:
         break;
+    case SETTINGS_RUN:
+        return main_run(&p);
     }
-    return main_run(&p);
+    int status = file_print(&text) ? EXIT_SUCCESS : EXIT_FAILURE;
+    buf_done(&text);
+    return status;
 }

@@ -6,6 +6,7 @@
 
 #include "base/limit.h"
 #include "base/log.h"
+#include "base/value.h"
 #include "codec/checkpoint.h"
 #include "core/gpushare.h"
 #include "kube/kube_credentials.h"
@@ -464,7 +465,7 @@ static enum errc node_open_server(struct node *n, struct err *reterr)
         return err_wrap(reterr, "listen");
     log_info("listening", kv_cstr("version", CARDPACK_VERSION), kv_str("address", s->listen),
              kv_uint("port", http_server_port(n->server)), kv_bool("tls", false));
-    if (!settings_is_loopback(s))
+    if (!value_is_loopback(s->listen))
         log_warn("the metrics are not on loopback: every client that reaches the port can read "
                  "them",
                  kv_str("address", s->listen));

@@ -5,22 +5,26 @@
 #include "base/value.h"
 #include "gpu/limit.h"
 
-#include <arpa/inet.h>
+#include <sys/socket.h>
 
 #define UNIT_MAX     (UINT64_C(1) << 40) /* no card has a TiB */
 #define CARDS_MAX    ((size_t)64 * KIB)
 #define NAME_MAX_LEN ((size_t)253)
 #define FOLDER_MAX   ((size_t)1024)
 
-typedef enum errc setter(struct settings *s, struct str value, struct err *e);
+/* Reads a value into a field of struct settings. */
+typedef enum errc setter(void *field, struct str value, struct err *e);
 
 struct row {
     const char *name;
-    const char *value; /* the placeholder of --help */
+    const char *value; /* the placeholder of --help; of a word all there are: "auto|on|off" */
     const char *text;  /* the default, which the setter takes; NULL: the setting is required */
     const char *help;
-    setter *set;
+    setter *set;  /* NULL: the field is an enum, in the order of the words */
+    size_t field; /* its place in struct settings */
 };
+
+#define FIELD(member, type) FIELD_OF(struct settings, member, type)
 
 static enum errc settings_must_be(struct err *e, struct str value, const char *what)
 {
@@ -28,59 +32,53 @@ static enum errc settings_must_be(struct err *e, struct str value, const char *w
                    what);
 }
 
-/* ---- one function a setting ---- */
+/* ---- values ---- */
 
-/* A DNS subdomain, as names of nodes are. */
-static enum errc settings_set_node_name(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_text(void *field, struct str value, struct err *e)
 {
-    bool begins = true; /* at the start of a label */
-    bool valid = value.n > 0 && value.n <= NAME_MAX_LEN;
-    for (size_t i = 0; i < value.n && valid; i++) {
-        char c = value.p[i];
-        bool solid = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        bool ends = i + 1 == value.n || value.p[i + 1] == '.';
-        valid = c == '.' ? !begins && !ends : solid || (c == '-' && !begins && !ends);
-        begins = c == '.';
-    }
-    if (!valid)
-        return settings_must_be(e, value,
-                                "the name of a node: lower-case letters, digits, '-' and '.'");
-    s->node_name = value;
+    (void)e;
+    *(struct str *)field = value;
     return OK;
 }
 
-static enum errc settings_set_kubeconfig(struct settings *s, struct str value, struct err *e)
-{
-    if (memchr(value.p, ':', value.n) != NULL)
-        return settings_must_be(e, value, "one file, not several");
-    s->kubeconfig = value;
-    return OK;
-}
-
-static enum errc settings_set_kubelet_dir(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_path(void *field, struct str value, struct err *e)
 {
     if (value.n == 0 || value.p[0] != '/')
         return settings_must_be(e, value, "an absolute path");
-    s->kubelet_dir = value;
-    return OK;
+    return settings_set_text(field, value, e);
 }
 
-static enum errc settings_set_state(struct settings *s, struct str value, struct err *e)
+/* Not "/": the path is joined with what is in the folder. */
+static enum errc settings_set_folder(void *field, struct str value, struct err *e)
+{
+    if (value.n <= 1 || value.n > FOLDER_MAX || value.p[0] != '/' || str_ends(value, STR("/")))
+        return settings_must_be(e, value, "an absolute path, without a slash at its end");
+    return settings_set_text(field, value, e);
+}
+
+static enum errc settings_set_node_name(void *field, struct str value, struct err *e)
+{
+    if (value.n > NAME_MAX_LEN || !value_is_dns_name(value))
+        return settings_must_be(e, value,
+                                "the name of a node: lower-case letters, digits, '-' and '.'");
+    return settings_set_text(field, value, e);
+}
+
+static enum errc settings_set_kubeconfig(void *field, struct str value, struct err *e)
+{
+    if (memchr(value.p, ':', value.n) != NULL)
+        return settings_must_be(e, value, "one file, not several");
+    return settings_set_text(field, value, e);
+}
+
+static enum errc settings_set_state(void *field, struct str value, struct err *e)
 {
     if (value.n > 0 && value.p[0] != '/')
         return settings_must_be(e, value, "an absolute path, or empty");
-    s->state = value;
-    return OK;
+    return settings_set_text(field, value, e);
 }
 
-static enum errc settings_set_nvml(struct settings *s, struct str value, struct err *e)
-{
-    (void)e;
-    s->nvml = value;
-    return OK;
-}
-
-static enum errc settings_set_unit(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_unit(void *field, struct str value, struct err *e)
 {
     uint64_t n = 0;
     bool word = str_eq(value, STR("GiB")) || str_eq(value, STR("MiB"));
@@ -88,16 +86,16 @@ static enum errc settings_set_unit(struct settings *s, struct str value, struct 
         n = value.p[0] == 'G' ? (uint64_t)1 << 30 : MIB;
     if ((!word && !value_read_size(value, &n)) || n < MIB || n % MIB != 0 || n > UNIT_MAX)
         return settings_must_be(e, value, "GiB, MiB, or whole MiB such as 256MiB, up to 1024GiB");
-    s->unit_bytes = n;
+    *(uint64_t *)field = n;
     return OK;
 }
 
-static enum errc settings_set_reserve(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_reserve(void *field, struct str value, struct err *e)
 {
     uint64_t n = 0;
     if (!value_read_size(value, &n) || n % MIB != 0 || n > UNIT_MAX)
         return settings_must_be(e, value, "whole MiB such as 512MiB, or 0");
-    s->reserve_bytes = n;
+    *(uint64_t *)field = n;
     return OK;
 }
 
@@ -110,7 +108,7 @@ static bool settings_is_index(struct str word)
     return n == word.n;
 }
 
-static enum errc settings_set_cards(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_cards(void *field, struct str value, struct err *e)
 {
     static const char what[] = "all, or a list of indices and UUIDs such as 0,2,GPU-5a1f";
     uint64_t index = 0;
@@ -125,27 +123,14 @@ static enum errc settings_set_cards(struct settings *s, struct str value, struct
             !str_starts(word, STR("GPU-")) && !str_starts(word, STR("MIG-")))
             return settings_must_be(e, value, what);
     }
-    s->cards = value;
-    return OK;
+    return settings_set_text(field, value, e);
 }
 
-/* The family of an address, with its bytes in ret; 0: not an address. */
-static int settings_address(struct str text, unsigned char ret[static sizeof(struct in6_addr)])
+/* "127.0.0.1:9410", "[::1]:9410", or empty: the field is the whole struct. */
+static enum errc settings_set_listen(void *field, struct str value, struct err *e)
 {
-    char z[INET6_ADDRSTRLEN];
-    if (text.n >= sizeof(z))
-        return 0;
-    memcpy(z, text.p, text.n);
-    z[text.n] = '\0';
-    if (inet_pton(AF_INET, z, ret) == 1)
-        return AF_INET;
-    return inet_pton(AF_INET6, z, ret) == 1 ? AF_INET6 : 0;
-}
-
-/* "127.0.0.1:9410", "[::1]:9410", or empty. */
-static enum errc settings_set_listen(struct settings *s, struct str value, struct err *e)
-{
-    unsigned char bytes[sizeof(struct in6_addr)];
+    struct settings *s = field;
+    unsigned char bytes[16];
     const char *colon = value.n == 0 ? NULL : memrchr(value.p, ':', value.n);
     uint64_t port = 0;
     s->listen = STR("");
@@ -155,7 +140,7 @@ static enum errc settings_set_listen(struct settings *s, struct str value, struc
     bool brackets = str_starts(address, STR("[")) && str_ends(address, STR("]"));
     if (brackets)
         address = (struct str){address.p + 1, address.n - 2};
-    if (settings_address(address, bytes) != (brackets ? AF_INET6 : AF_INET) ||
+    if (value_read_address(address, bytes) != (brackets ? AF_INET6 : AF_INET) ||
         !str_to_u64(str_skip(value, (size_t)(colon - value.p) + 1), UINT16_MAX, &port))
         return settings_must_be(e, value, "ADDRESS:PORT, such as 127.0.0.1:9410 or [::1]:9410");
     s->listen = address;
@@ -163,113 +148,35 @@ static enum errc settings_set_listen(struct settings *s, struct str value, struc
     return OK;
 }
 
-static enum errc settings_set_cooldown(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_cooldown(void *field, struct str value, struct err *e)
 {
-    if (!value_read_duration(value, &s->cooldown_ms) || s->cooldown_ms < 1000 ||
-        s->cooldown_ms > UINT64_C(86400000))
+    uint64_t *ms = field;
+    if (!value_read_duration(value, ms) || *ms < 1000 || *ms > UINT64_C(86400000))
         return settings_must_be(e, value, "a duration from 1s to 24h, such as 5m");
     return OK;
 }
 
-static enum errc settings_set_device_nodes(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_device_nodes(void *field, struct str value, struct err *e)
 {
-    s->device_nodes = str_eq(value, STR("on"));
-    return s->device_nodes || str_eq(value, STR("off")) ? OK
-                                                        : settings_must_be(e, value, "on or off");
+    bool on = str_eq(value, STR("on"));
+    *(bool *)field = on;
+    return on || str_eq(value, STR("off")) ? OK : settings_must_be(e, value, "on or off");
 }
 
-static enum errc settings_set_usage_interval(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_usage_interval(void *field, struct str value, struct err *e)
 {
-    if (!value_read_duration(value, &s->usage_interval_ms) ||
-        (s->usage_interval_ms != 0 && s->usage_interval_ms < 1000) || s->usage_interval_ms > 60000)
+    uint64_t *ms = field;
+    if (!value_read_duration(value, ms) || (*ms != 0 && *ms < 1000) || *ms > 60000)
         return settings_must_be(e, value, "a duration from 1s to 1m, such as 10s, or 0");
     return OK;
 }
 
-static enum errc settings_set_usage_write(struct settings *s, struct str value, struct err *e)
+static enum errc settings_set_usage_write(void *field, struct str value, struct err *e)
 {
-    if (!value_read_duration(value, &s->usage_write_ms) || s->usage_write_ms < 1000 ||
-        s->usage_write_ms > 240000)
+    uint64_t *ms = field;
+    if (!value_read_duration(value, ms) || *ms < 1000 || *ms > 240000)
         return settings_must_be(e, value, "a duration from 1s to 4m, such as 60s");
     return OK;
-}
-
-static enum errc settings_set_isolation(struct settings *s, struct str value, struct err *e)
-{
-    static const char *const words[] = {"auto", "none", "driver-limits", "mps"};
-    for (size_t i = 0; i < COUNT_OF(words); i++) {
-        if (str_eq(value, str_of(words[i]))) {
-            s->isolation = (enum settings_isolation)i;
-            return OK;
-        }
-    }
-    return settings_must_be(e, value, "auto, none, driver-limits or mps");
-}
-
-/* Not "/": these are joined with what is in them. */
-static bool settings_is_folder(struct str value)
-{
-    return value.n > 1 && value.n <= FOLDER_MAX && value.p[0] == '/' && !str_ends(value, STR("/"));
-}
-
-static enum errc settings_set_cgroup_root(struct settings *s, struct str value, struct err *e)
-{
-    if (!settings_is_folder(value))
-        return settings_must_be(e, value, "an absolute path, without a slash at its end");
-    s->cgroup_root = value;
-    return OK;
-}
-
-static enum errc settings_set_mps_dir(struct settings *s, struct str value, struct err *e)
-{
-    if (!settings_is_folder(value))
-        return settings_must_be(e, value, "an absolute path, without a slash at its end");
-    s->mps_dir = value;
-    return OK;
-}
-
-static enum errc settings_set_late(struct settings *s, struct str value, struct err *e)
-{
-    static const char *const words[] = {"auto", "on", "off"};
-    for (size_t i = 0; i < COUNT_OF(words); i++) {
-        if (str_eq(value, str_of(words[i]))) {
-            s->late = (enum settings_late)i;
-            return OK;
-        }
-    }
-    return settings_must_be(e, value, "auto, on or off");
-}
-
-static enum errc settings_set_cdi_dir(struct settings *s, struct str value, struct err *e)
-{
-    if (value.n == 0 || value.p[0] != '/')
-        return settings_must_be(e, value, "an absolute path");
-    s->cdi_dir = value;
-    return OK;
-}
-
-static enum errc settings_set_log_level(struct settings *s, struct str value, struct err *e)
-{
-    static const char *const words[] = {"debug", "info", "warn", "error"};
-    for (size_t i = 0; i < COUNT_OF(words); i++) {
-        if (str_eq(value, str_of(words[i]))) {
-            s->log_level = (enum log_level)i;
-            return OK;
-        }
-    }
-    return settings_must_be(e, value, "debug, info, warn or error");
-}
-
-static enum errc settings_set_log_format(struct settings *s, struct str value, struct err *e)
-{
-    static const char *const words[] = {"auto", "logfmt", "json"};
-    for (size_t i = 0; i < COUNT_OF(words); i++) {
-        if (str_eq(value, str_of(words[i]))) {
-            s->log_format = (enum settings_log_format)i;
-            return OK;
-        }
-    }
-    return settings_must_be(e, value, "auto, logfmt or json");
 }
 
 /* ---- the table ---- */
@@ -300,65 +207,67 @@ enum settings_row {
 
 static const struct row rows[ROWS] = {
     [ROW_NODE_NAME] = {"node-name", "NAME", NULL, "name of the node that this machine is",
-                       settings_set_node_name},
+                       settings_set_node_name, FIELD(node_name, struct str)},
     [ROW_KUBECONFIG] = {"kubeconfig", "FILE", "",
                         "kubeconfig of the API server; without it the service account of the pod, "
                         "and then ~/.kube/config",
-                        settings_set_kubeconfig},
+                        settings_set_kubeconfig, FIELD(kubeconfig, struct str)},
     [ROW_KUBELET_DIR] = {"kubelet-dir", "FOLDER", "/var/lib/kubelet",
-                         "the kubelet's folder, with device-plugins in it",
-                         settings_set_kubelet_dir},
+                         "the kubelet's folder, with device-plugins in it", settings_set_path,
+                         FIELD(kubelet_dir, struct str)},
     [ROW_STATE] = {"state", "FILE", "/var/lib/cardpack-node/cards",
                    "file that keeps which index a card has; empty: indices are not kept",
-                   settings_set_state},
+                   settings_set_state, FIELD(state, struct str)},
     [ROW_NVML] = {"nvml", "FILE", "", "NVIDIA's library; without it libnvidia-ml.so.1",
-                  settings_set_nvml},
+                  settings_set_text, FIELD(nvml, struct str)},
     [ROW_MEMORY_UNIT] = {"memory-unit", "GiB|MiB|SIZE", "GiB",
                          "memory that one unit of aliyun.com/gpu-mem stands for: GiB, MiB, or "
                          "whole MiB such as 256MiB",
-                         settings_set_unit},
+                         settings_set_unit, FIELD(unit_bytes, uint64_t)},
     [ROW_RESERVE_MEMORY] = {"reserve-memory", "SIZE", "0",
                             "memory of each card that no pod gets, in whole MiB such as 512MiB",
-                            settings_set_reserve},
+                            settings_set_reserve, FIELD(reserve_bytes, uint64_t)},
     [ROW_CARDS] = {"cards", "all|LIST", "all",
                    "cards that are offered: all, or indices and UUIDs with commas",
-                   settings_set_cards},
+                   settings_set_cards, FIELD(cards, struct str)},
     [ROW_LISTEN] = {"listen", "ADDRESS:PORT", "127.0.0.1:9410",
-                    "address of /healthz, /readyz and /metrics; empty: none", settings_set_listen},
+                    "address of /healthz, /readyz and /metrics; empty: none", settings_set_listen,
+                    0},
     [ROW_COOLDOWN] = {"cooldown", "DURATION", "5m",
                       "time without a fault until an unhealthy card is healthy again",
-                      settings_set_cooldown},
+                      settings_set_cooldown, FIELD(cooldown_ms, uint64_t)},
     [ROW_DEVICE_NODES] = {"device-nodes", "on|off", "off",
                           "give containers the device nodes of their cards, for runtimes without "
                           "NVIDIA's hook",
-                          settings_set_device_nodes},
+                          settings_set_device_nodes, FIELD(device_nodes, bool)},
     [ROW_USAGE_INTERVAL] = {"usage-interval", "DURATION", "10s",
                             "how often what pods use of the cards is measured; 0: never",
-                            settings_set_usage_interval},
+                            settings_set_usage_interval, FIELD(usage_interval_ms, uint64_t)},
     [ROW_USAGE_WRITE] = {"usage-write", "DURATION", "60s",
                          "how often, at most, it is written to the API server",
-                         settings_set_usage_write},
+                         settings_set_usage_write, FIELD(usage_write_ms, uint64_t)},
     [ROW_ISOLATION] = {"isolation", "auto|none|driver-limits|mps", "auto",
                        "what keeps a container to its share: the driver's own limits, NVIDIA's "
                        "MPS, or nothing; auto: what the node has",
-                       settings_set_isolation},
+                       NULL, FIELD(isolation, unsigned)},
     [ROW_CGROUP_ROOT] = {"cgroup-root", "FOLDER", "/sys/fs/cgroup",
                          "the node's cgroups of version 2, for the driver's limits",
-                         settings_set_cgroup_root},
+                         settings_set_folder, FIELD(cgroup_root, struct str)},
     [ROW_MPS_DIR] = {"mps-dir", "FOLDER", "/run/cardpack/mps",
                      "folder with a pipe directory of MPS for each card, named by its UUID",
-                     settings_set_mps_dir},
+                     settings_set_folder, FIELD(mps_dir, struct str)},
     [ROW_LATE_BINDING] = {"late-binding", "auto|on|off", "auto",
                           "decide which cards a container gets when it starts, through a CDI spec; "
                           "auto: with kubelet 1.29 and containerd 2.0 or cri-o 1.28, or newer ones",
-                          settings_set_late},
+                          NULL, FIELD(late, unsigned)},
     [ROW_CDI_DIR] = {"cdi-dir", "FOLDER", "/var/run/cdi",
-                     "folder where the container runtime reads CDI specs", settings_set_cdi_dir},
+                     "folder where the container runtime reads CDI specs", settings_set_path,
+                     FIELD(cdi_dir, struct str)},
     [ROW_LOG_LEVEL] = {"log-level", "debug|info|warn|error", "info",
-                       "the lowest level of log lines", settings_set_log_level},
+                       "the lowest level of log lines", NULL, FIELD(log_level, unsigned)},
     [ROW_LOG_FORMAT] = {"log-format", "auto|logfmt|json", "auto",
-                        "form of log lines; auto: logfmt on a terminal, else json",
-                        settings_set_log_format},
+                        "form of log lines; auto: logfmt on a terminal, else json", NULL,
+                        FIELD(log_format, unsigned)},
 };
 
 /* Flags that are not settings. */
@@ -451,21 +360,35 @@ static enum errc settings_take_args(struct settings *s, struct str given[static 
     return code;
 }
 
+static enum errc settings_set(struct settings *s, const struct row *row, struct str value,
+                              struct err *e)
+{
+    void *field = (char *)s + row->field;
+    char bytes[64];
+    struct buf all = BUF_ON(bytes);
+    if (row->set != NULL)
+        return row->set(field, value, e);
+    if (value_read_word(value, row->value, field))
+        return OK;
+    value_put_words(&all, row->value);
+    return settings_must_be(e, value, buf_cstr(&all));
+}
+
 static enum errc settings_apply(struct settings *s, const struct settings_env *env,
                                 const struct str given[static ROWS], struct err *e)
 {
     for (size_t i = 0; i < ROWS; i++) {
-        if (rows[i].text != NULL && rows[i].set(s, str_of(rows[i].text), e) != OK)
+        if (rows[i].text != NULL && settings_set(s, &rows[i], str_of(rows[i].text), e) != OK)
             return err_wrap(e, "default of --%s", rows[i].name);
     }
     for (size_t i = 0; i < COUNT_OF(variables); i++) {
         struct str value =
             *(const struct str *)(const void *)((const char *)env + variables[i].offset);
-        if (value.n > 0 && rows[variables[i].row].set(s, value, e) != OK)
+        if (value.n > 0 && settings_set(s, &rows[variables[i].row], value, e) != OK)
             return err_wrap(e, "environment %s", variables[i].name);
     }
     for (size_t i = 0; i < ROWS; i++) {
-        if (given[i].p != NULL && rows[i].set(s, given[i], e) != OK)
+        if (given[i].p != NULL && settings_set(s, &rows[i], given[i], e) != OK)
             return err_wrap(e, "flag --%s", rows[i].name);
     }
     if (s->node_name.n == 0)
@@ -528,12 +451,4 @@ bool settings_has_card(const struct settings *s, uint32_t index, struct str uuid
             return true;
     }
     return false;
-}
-
-bool settings_is_loopback(const struct settings *s)
-{
-    static const unsigned char loopback6[16] = {[15] = 1};
-    unsigned char a[sizeof(struct in6_addr)] = {0};
-    int family = settings_address(s->listen, a);
-    return family == AF_INET6 ? memcmp(a, loopback6, sizeof(loopback6)) == 0 : a[0] == 127;
 }

@@ -78,6 +78,3 @@ void settings_usage(struct buf *out);
 
 /* Whether the setting `cards` has this card. */
 bool settings_has_card(const struct settings *s, uint32_t index, struct str uuid);
-
-/* Whether only this machine can reach the port. */
-bool settings_is_loopback(const struct settings *s);

@@ -23,15 +23,13 @@ static void cost_write_put_number(struct jwrite *w, const struct score *s, int64
     char bytes[48];
     struct buf text = BUF_ON(bytes);
     if (s->policy == PACK_FGD) {
-        jwrite_key(w, STR("score"));
-        jwrite_i64(w, 100 - cost);
+        jwrite_i64_at(w, STR("score"), 100 - cost);
         return;
     }
     uint64_t size = cost < 0 ? 0 - (uint64_t)cost : (uint64_t)cost;
     buf_printf(&text, "%s%llu.%06llu", cost < 0 ? "-" : "", (unsigned long long)(size / MILLION),
                (unsigned long long)(size % MILLION));
-    jwrite_key(w, STR("cost"));
-    jwrite_raw(w, buf_str(&text));
+    jwrite_raw_at(w, STR("cost"), buf_str(&text));
 }
 
 /* "0.81": rounded to the nearest. */
@@ -180,8 +178,7 @@ static void cost_write_put_why(struct jwrite *w, const struct cost_write *c, con
         cost_write_put_cost(&text, cost, more, best);
     cost_write_compute_rest(c->score, n, place, &rest);
     cost_write_put_rest(&text, c->score, n, &rest);
-    jwrite_key(w, STR("why"));
-    jwrite_str(w, buf_str(&text));
+    jwrite_str_at(w, STR("why"), buf_str(&text));
 }
 
 void cost_write(struct jwrite *w, const struct cost_write *c, const struct node *n,

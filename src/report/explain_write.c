@@ -31,24 +31,6 @@ struct explain {
     unsigned counts[VERDICT_COUNT];
 };
 
-static void explain_write_put_str(struct jwrite *w, const char *key, struct str value)
-{
-    jwrite_key(w, str_of(key));
-    jwrite_str(w, value);
-}
-
-static void explain_write_put_i64(struct jwrite *w, const char *key, int64_t value)
-{
-    jwrite_key(w, str_of(key));
-    jwrite_i64(w, value);
-}
-
-static void explain_write_put_bool(struct jwrite *w, const char *key, bool value)
-{
-    jwrite_key(w, str_of(key));
-    jwrite_bool(w, value);
-}
-
 static int explain_write_by_score_and_name(const void *a, const void *b)
 {
     const struct entry *x = a;
@@ -100,17 +82,16 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
 
 void explain_write_placement(struct jwrite *w, const struct grant *grants, uint32_t n)
 {
-    jwrite_key(w, STR("placement"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("placement"));
     for (uint32_t i = 0; i < n; i++) {
         const struct grant *g = &grants[i];
         jwrite_object_begin(w);
         if (g->container != UINT16_MAX)
-            explain_write_put_i64(w, "container", g->container);
-        explain_write_put_i64(w, "card", g->card);
-        explain_write_put_i64(w, "memory", g->mem);
+            jwrite_i64_at(w, STR("container"), g->container);
+        jwrite_i64_at(w, STR("card"), g->card);
+        jwrite_i64_at(w, STR("memory"), g->mem);
         if (g->cores > 0)
-            explain_write_put_i64(w, "compute", g->cores);
+            jwrite_i64_at(w, STR("compute"), g->cores);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
@@ -124,18 +105,17 @@ static void explain_write_card(struct jwrite *w, const struct explain *e,
     enum verdict v = reason_evaluate(scene, &e->request, card);
     reason_card(&text, scene, &e->request, card, v, REASON_FOR_ALL);
     jwrite_object_begin(w);
-    explain_write_put_i64(w, "card", card);
-    explain_write_put_bool(w, "fits", v == VERDICT_FITS);
-    explain_write_put_str(w, "verdict", str_of(verdict_name(v)));
-    explain_write_put_str(w, "reason", buf_str(&text));
+    jwrite_i64_at(w, STR("card"), card);
+    jwrite_bool_at(w, STR("fits"), v == VERDICT_FITS);
+    jwrite_str_at(w, STR("verdict"), str_of(verdict_name(v)));
+    jwrite_str_at(w, STR("reason"), buf_str(&text));
     jwrite_object_end(w);
 }
 
 static void explain_write_cards(struct jwrite *w, const struct explain *e, const struct node *n,
                                 const struct reason_scene *scene)
 {
-    jwrite_key(w, STR("cards"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("cards"));
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
             explain_write_card(w, e, scene, i);
@@ -147,8 +127,7 @@ static void explain_write_cards(struct jwrite *w, const struct explain *e, const
 static void explain_write_claims(struct jwrite *w, const struct explain *e, const struct node *n)
 {
     char bytes[512];
-    jwrite_key(w, STR("kept"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("kept"));
     for (const struct pod *p = n->claims; p != NULL; p = p->next) {
         struct buf name = BUF_ON(bytes);
         if (!pod_claims_before(p, &e->request))
@@ -213,10 +192,10 @@ static void explain_write_node(struct jwrite *w, const struct explain *e, const 
     struct buf scratch = BUF_ON(bytes);
     bool fits = entry->verdict == VERDICT_FITS;
     jwrite_object_begin(w);
-    explain_write_put_str(w, "node", entry->node->name);
-    explain_write_put_bool(w, "fits", fits);
-    explain_write_put_str(w, "verdict", str_of(verdict_name(entry->verdict)));
-    explain_write_put_str(w, "reason", explain_write_reason_of(e, entry, &scratch));
+    jwrite_str_at(w, STR("node"), entry->node->name);
+    jwrite_bool_at(w, STR("fits"), fits);
+    jwrite_str_at(w, STR("verdict"), str_of(verdict_name(entry->verdict)));
+    jwrite_str_at(w, STR("reason"), explain_write_reason_of(e, entry, &scratch));
     if (fits)
         explain_write_where(w, e, entry);
     if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
@@ -242,15 +221,14 @@ static struct str explain_write_state_of(const struct explain *e)
 static void explain_write_condition(struct jwrite *w, const struct condition_view *c)
 {
     char text[STAMP_BYTES];
-    jwrite_key(w, STR("condition"));
-    jwrite_object_begin(w);
-    explain_write_put_str(w, "status", c->status);
+    jwrite_object_at(w, STR("condition"));
+    jwrite_str_at(w, STR("status"), c->status);
     if (c->reason.n > 0)
-        explain_write_put_str(w, "reason", c->reason);
+        jwrite_str_at(w, STR("reason"), c->reason);
     if (c->message.n > 0)
-        explain_write_put_str(w, "message", c->message);
+        jwrite_str_at(w, STR("message"), c->message);
     if (c->since_s > 0)
-        explain_write_put_str(w, "since", stamp_print(c->since_s, text));
+        jwrite_str_at(w, STR("since"), stamp_print(c->since_s, text));
     jwrite_object_end(w);
 }
 
@@ -258,15 +236,14 @@ static void explain_write_pod(struct jwrite *w, const struct explain *e)
 {
     const struct pod *p = e->request.self;
     struct str node = p == NULL ? e->pod->node : e->held != NULL ? p->node->name : STR_NULL;
-    jwrite_key(w, STR("pod"));
-    jwrite_object_begin(w);
-    explain_write_put_str(w, "namespace", e->pod->namespace);
-    explain_write_put_str(w, "name", e->pod->name);
-    explain_write_put_str(w, "state", explain_write_state_of(e));
+    jwrite_object_at(w, STR("pod"));
+    jwrite_str_at(w, STR("namespace"), e->pod->namespace);
+    jwrite_str_at(w, STR("name"), e->pod->name);
+    jwrite_str_at(w, STR("state"), explain_write_state_of(e));
     if (node.n > 0)
-        explain_write_put_str(w, "node", node);
+        jwrite_str_at(w, STR("node"), node);
     if (p != NULL && p->claim != NULL)
-        explain_write_put_str(w, "nominated", p->claim->name);
+        jwrite_str_at(w, STR("nominated"), p->claim->name);
     if (e->held != NULL)
         explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
     if (e->pod->scheduled.status.n > 0)
@@ -280,32 +257,30 @@ static void explain_write_request(struct jwrite *w, const struct explain *e)
     char bytes[512];
     struct buf text = BUF_ON(bytes);
     reason_request(&text, r);
-    jwrite_key(w, STR("request"));
-    jwrite_object_begin(w);
-    explain_write_put_str(w, "text", buf_str(&text));
-    explain_write_put_i64(w, "memory", r->mem);
-    explain_write_put_i64(w, "compute", r->cores);
-    explain_write_put_i64(w, "cards", request_shares(r) ? request_cards(r) : 0);
-    explain_write_put_bool(w, "whole", r->whole);
+    jwrite_object_at(w, STR("request"));
+    jwrite_str_at(w, STR("text"), buf_str(&text));
+    jwrite_i64_at(w, STR("memory"), r->mem);
+    jwrite_i64_at(w, STR("compute"), r->cores);
+    jwrite_i64_at(w, STR("cards"), request_shares(r) ? request_cards(r) : 0);
+    jwrite_bool_at(w, STR("whole"), r->whole);
     if (r->isolated)
-        explain_write_put_bool(w, "isolated", true);
-    explain_write_put_i64(w, "percent", r->percent);
-    explain_write_put_i64(w, "exclusive", r->exclusive);
+        jwrite_bool_at(w, STR("isolated"), true);
+    jwrite_i64_at(w, STR("percent"), r->percent);
+    jwrite_i64_at(w, STR("exclusive"), r->exclusive);
     if (r->devices > 0)
-        explain_write_put_i64(w, "devices", r->devices);
-    explain_write_put_i64(w, "priority", r->priority);
+        jwrite_i64_at(w, STR("devices"), r->devices);
+    jwrite_i64_at(w, STR("priority"), r->priority);
     jwrite_object_end(w);
 }
 
 static void explain_write_counts(struct jwrite *w, const struct explain *e)
 {
-    explain_write_put_i64(w, "nodes", (int64_t)e->n);
-    explain_write_put_i64(w, "fit", e->counts[VERDICT_FITS]);
-    jwrite_key(w, STR("refused"));
-    jwrite_object_begin(w);
+    jwrite_i64_at(w, STR("nodes"), (int64_t)e->n);
+    jwrite_i64_at(w, STR("fit"), e->counts[VERDICT_FITS]);
+    jwrite_object_at(w, STR("refused"));
     for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
         if (e->counts[v] > 0)
-            explain_write_put_i64(w, verdict_name((enum verdict)v), e->counts[v]);
+            jwrite_i64_at(w, str_of(verdict_name((enum verdict)v)), e->counts[v]);
     }
     jwrite_object_end(w);
 }
@@ -344,10 +319,9 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     jwrite_object_begin(&w);
     explain_write_pod(&w, &e);
     explain_write_request(&w, &e);
-    explain_write_put_str(&w, "error", str_of(e.fault.text));
+    jwrite_str_at(&w, STR("error"), str_of(e.fault.text));
     explain_write_counts(&w, &e);
-    jwrite_key(&w, STR("verdicts"));
-    jwrite_array_begin(&w);
+    jwrite_array_at(&w, STR("verdicts"));
     for (size_t i = 0; i < e.n && !work_is_over(work); i++) {
         explain_write_node(&w, &e, &e.entries[i]);
         work_next_node(work);

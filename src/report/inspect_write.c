@@ -11,18 +11,6 @@
 
 #include <stdlib.h>
 
-static void inspect_write_put_str(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
-static void inspect_write_put_i64(struct jwrite *w, struct str key, int64_t value)
-{
-    jwrite_key(w, key);
-    jwrite_i64(w, value);
-}
-
 /* What a node's part of the answer is written from. */
 struct inspect_node {
     enum inspect_form form;
@@ -34,17 +22,15 @@ struct inspect_node {
 static void inspect_write_pod(struct jwrite *w, const struct inspect_node *x, const struct held *h)
 {
     jwrite_object_begin(w);
-    inspect_write_put_str(w, STR("name"), h->pod->name);
-    inspect_write_put_str(w, STR("namespace"), h->pod->namespace);
-    inspect_write_put_i64(w, STR("usedGPU"), h->mem);
+    jwrite_str_at(w, STR("name"), h->pod->name);
+    jwrite_str_at(w, STR("namespace"), h->pod->namespace);
+    jwrite_i64_at(w, STR("usedGPU"), h->mem);
     if (x->form == INSPECT_CARDS && h->cores > 0)
-        inspect_write_put_i64(w, STR("compute"), h->cores);
+        jwrite_i64_at(w, STR("compute"), h->cores);
     if (h->known)
-        inspect_write_put_i64(w, STR("usedMiB"), h->used_mib);
-    if (h->exceeds) {
-        jwrite_key(w, STR("exceeds"));
-        jwrite_bool(w, true);
-    }
+        jwrite_i64_at(w, STR("usedMiB"), h->used_mib);
+    if (h->exceeds)
+        jwrite_bool_at(w, STR("exceeds"), true);
     jwrite_object_end(w);
 }
 
@@ -53,8 +39,7 @@ static void inspect_write_pods(struct jwrite *w, const struct inspect_node *x, i
 {
     struct held_walk walk = {.node = x->node, .card = card, .all = x->all, .measured = x->measured};
     struct held h;
-    jwrite_key(w, STR("pods"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("pods"));
     while (held_next(&walk, &h))
         inspect_write_pod(w, x, &h);
     jwrite_array_end(w);
@@ -77,36 +62,36 @@ static void inspect_write_more(struct jwrite *w, const struct node *n, uint32_t 
     struct uuid_room room _uninitialized_;
     const struct str uuid = node_card_uuid(n, card, &room);
     const struct str profile = infos == NULL ? STR_NULL : infos[card].profile;
-    inspect_write_put_i64(w, STR("freeGPU"), card_free(c));
-    inspect_write_put_i64(w, STR("compute"), c->cores);
-    inspect_write_put_str(w, STR("state"), inspect_write_state_of(c));
+    jwrite_i64_at(w, STR("freeGPU"), card_free(c));
+    jwrite_i64_at(w, STR("compute"), c->cores);
+    jwrite_str_at(w, STR("state"), inspect_write_state_of(c));
     if (node_card_model(n, card).n > 0)
-        inspect_write_put_str(w, STR("model"), node_card_model(n, card));
+        jwrite_str_at(w, STR("model"), node_card_model(n, card));
     if (uuid.n > 0)
-        inspect_write_put_str(w, STR("uuid"), uuid);
+        jwrite_str_at(w, STR("uuid"), uuid);
     if (profile.n > 0)
-        inspect_write_put_str(w, STR("profile"), profile);
+        jwrite_str_at(w, STR("profile"), profile);
     if (node_card_numa(n, card) >= 0)
-        inspect_write_put_i64(w, STR("numa"), node_card_numa(n, card));
+        jwrite_i64_at(w, STR("numa"), node_card_numa(n, card));
 }
 
 static void inspect_write_card_measured(struct jwrite *w, const struct measured_card *c)
 {
     if (c == NULL)
         return;
-    inspect_write_put_i64(w, STR("usedMiB"), c->used_mib);
-    inspect_write_put_i64(w, STR("sizeMiB"), c->total_mib);
+    jwrite_i64_at(w, STR("usedMiB"), c->used_mib);
+    jwrite_i64_at(w, STR("sizeMiB"), c->total_mib);
     if (c->busy_percent != MEASURED_BUSY_UNKNOWN)
-        inspect_write_put_i64(w, STR("busyPercent"), c->busy_percent);
+        jwrite_i64_at(w, STR("busyPercent"), c->busy_percent);
 }
 
 static void inspect_write_card(struct jwrite *w, const struct inspect_node *x, int64_t id,
                                int64_t total, int64_t used)
 {
     jwrite_object_begin(w);
-    inspect_write_put_i64(w, STR("id"), id);
-    inspect_write_put_i64(w, STR("totalGPU"), total);
-    inspect_write_put_i64(w, STR("usedGPU"), used);
+    jwrite_i64_at(w, STR("id"), id);
+    jwrite_i64_at(w, STR("totalGPU"), total);
+    jwrite_i64_at(w, STR("usedGPU"), used);
     if (x->form == INSPECT_CARDS && id >= 0)
         inspect_write_more(w, x->node, (uint32_t)id);
     if (id >= 0)
@@ -137,20 +122,20 @@ static struct str inspect_write_fault_of(const struct node *n)
 static void inspect_write_node_more(struct jwrite *w, const struct inspect_node *x)
 {
     const struct node *n = x->node;
-    inspect_write_put_i64(w, STR("freeGPU"), node_left(n));
+    jwrite_i64_at(w, STR("freeGPU"), node_left(n));
     if (n->fault != NODE_OK)
-        inspect_write_put_str(w, STR("fault"), inspect_write_fault_of(n));
+        jwrite_str_at(w, STR("fault"), inspect_write_fault_of(n));
     if (n->sizes != NULL && n->sizes->pool.n > 0)
-        inspect_write_put_str(w, STR("pool"), n->sizes->pool);
+        jwrite_str_at(w, STR("pool"), n->sizes->pool);
     if (n->sizes != NULL && n->sizes->isolation != ISOLATION_UNKNOWN)
-        inspect_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
+        jwrite_str_at(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
 }
 
 static void inspect_write_when(struct jwrite *w, const struct measured_node *m)
 {
     char seen[STAMP_BYTES];
     if (m != NULL)
-        inspect_write_put_str(w, STR("measured"), stamp_print(m->seen_s, seen));
+        jwrite_str_at(w, STR("measured"), stamp_print(m->seen_s, seen));
 }
 
 static void inspect_write_node(struct jwrite *w, enum inspect_form form, const struct measured *m,
@@ -163,14 +148,13 @@ static void inspect_write_node(struct jwrite *w, enum inspect_form form, const s
         .measured = measured_of(m, n->name),
     };
     jwrite_object_begin(w);
-    inspect_write_put_str(w, STR("name"), n->name);
-    inspect_write_put_i64(w, STR("totalGPU"), n->total);
-    inspect_write_put_i64(w, STR("usedGPU"), n->used);
+    jwrite_str_at(w, STR("name"), n->name);
+    jwrite_i64_at(w, STR("totalGPU"), n->total);
+    jwrite_i64_at(w, STR("usedGPU"), n->used);
     if (form == INSPECT_CARDS)
         inspect_write_node_more(w, &x);
     inspect_write_when(w, x.measured);
-    jwrite_key(w, STR("devs"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("devs"));
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
             inspect_write_card(w, &x, i, n->cards[i].total, n->cards[i].used);
@@ -212,8 +196,7 @@ static void inspect_write_error(struct jwrite *w, struct str node)
     char bytes[512];
     struct buf text = BUF_ON(bytes);
     buf_printf(&text, "node \"%.*s\" not found", STR_ARG(node));
-    jwrite_key(w, STR("error"));
-    jwrite_str(w, buf_str(&text));
+    jwrite_str_at(w, STR("error"), buf_str(&text));
 }
 
 enum errc inspect_write(const struct cache *c, const struct measured *m, struct str node,
@@ -227,8 +210,7 @@ enum errc inspect_write(const struct cache *c, const struct measured *m, struct 
         return arena_fault(a);
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("nodes"));
-    jwrite_array_begin(&w);
+    jwrite_array_at(&w, STR("nodes"));
     for (size_t i = 0; i < n && !buf_failed(out); i++)
         inspect_write_node(&w, form, m, nodes[i]);
     if (one != NULL)

@@ -41,14 +41,11 @@ static enum errc whatif_sort_sites(struct whatif *w)
 
 static void whatif_write_nodes(struct jwrite *j, const struct whatif *w)
 {
-    jwrite_key(j, STR("nodes"));
-    jwrite_array_begin(j);
+    jwrite_array_at(j, STR("nodes"));
     for (size_t i = 0; i < w->n; i++) {
         jwrite_object_begin(j);
-        jwrite_key(j, STR("node"));
-        jwrite_str(j, w->by_name[i]->real->name);
-        jwrite_key(j, STR("replicas"));
-        jwrite_u64(j, w->by_name[i]->replicas);
+        jwrite_str_at(j, STR("node"), w->by_name[i]->real->name);
+        jwrite_u64_at(j, STR("replicas"), w->by_name[i]->replicas);
         jwrite_object_end(j);
     }
     jwrite_array_end(j);
@@ -56,13 +53,11 @@ static void whatif_write_nodes(struct jwrite *j, const struct whatif *w)
 
 static void whatif_write_spots(struct jwrite *j, const struct plan *p)
 {
-    jwrite_key(j, STR("placements"));
-    jwrite_array_begin(j);
+    jwrite_array_at(j, STR("placements"));
     for (uint32_t i = 0; i < p->fit; i++) {
         const struct holding *h = p->spots[i].holding;
         jwrite_object_begin(j);
-        jwrite_key(j, STR("node"));
-        jwrite_str(j, p->spots[i].site->real->name);
+        jwrite_str_at(j, STR("node"), p->spots[i].site->real->name);
         explain_write_placement(j, h->grants, h->n_grants);
         jwrite_object_end(j);
     }
@@ -119,13 +114,11 @@ static void whatif_write_refused(struct jwrite *j, const struct whatif *w, struc
                                  const unsigned counts[static VERDICT_COUNT])
 {
     whatif_put_reasons(text, w, counts);
-    jwrite_key(j, STR("refused"));
-    jwrite_object_begin(j);
+    jwrite_object_at(j, STR("refused"));
     for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
         if (counts[v] == 0)
             continue;
-        jwrite_key(j, str_of(verdict_name((enum verdict)v)));
-        jwrite_u64(j, counts[v]);
+        jwrite_u64_at(j, str_of(verdict_name((enum verdict)v)), counts[v]);
     }
     jwrite_object_end(j);
 }
@@ -142,15 +135,13 @@ static void whatif_write_stop(struct jwrite *j, const struct whatif *w)
     unsigned counts[VERDICT_COUNT] = {0};
     jwrite_object_begin(j);
     if (w->plan.exhausted || !whatif_count_refusals(w, counts)) {
-        jwrite_key(j, STR("refused"));
-        jwrite_object_begin(j);
+        jwrite_object_at(j, STR("refused"));
         jwrite_object_end(j);
         buf_put(&text, STR("more may fit: the search reached the limit of steps for one question"));
     } else {
         whatif_write_refused(j, w, &text, counts);
     }
-    jwrite_key(j, STR("message"));
-    jwrite_str(j, buf_str(&text));
+    jwrite_str_at(j, STR("message"), buf_str(&text));
     jwrite_object_end(j);
 }
 
@@ -162,14 +153,10 @@ static void whatif_write_answer(const struct whatif *w, struct buf *out)
     reason_request(&text, &w->plan.request);
     jwrite_init(&j, out);
     jwrite_object_begin(&j);
-    jwrite_key(&j, STR("request"));
-    jwrite_str(&j, buf_str(&text));
-    jwrite_key(&j, STR("error"));
-    jwrite_str(&j, str_of(w->fault.text));
-    jwrite_key(&j, STR("replicas"));
-    jwrite_u64(&j, w->plan.replicas);
-    jwrite_key(&j, STR("fit"));
-    jwrite_u64(&j, w->plan.fit);
+    jwrite_str_at(&j, STR("request"), buf_str(&text));
+    jwrite_str_at(&j, STR("error"), str_of(w->fault.text));
+    jwrite_u64_at(&j, STR("replicas"), w->plan.replicas);
+    jwrite_u64_at(&j, STR("fit"), w->plan.fit);
     whatif_write_nodes(&j, w);
     whatif_write_spots(&j, &w->plan);
     whatif_write_stop(&j, w);

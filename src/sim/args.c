@@ -14,156 +14,50 @@
 
 #define SEEDS_DEFAULT 10
 
-struct sim_flag {
-    const char *name;   /* with its dashes */
-    const char *letter; /* or NULL */
-    unsigned commands;  /* bit set: the commands that accept the flag */
-    const char *value;  /* as help shows it; NULL: the flag has none */
-    const char *text;
-    enum errc (*set)(struct sim_args *a, struct str value, struct err *reterr);
-    const char *words; /* what completion offers; NULL: files for a FILE, else nothing */
-};
-
-struct sim_verb {
-    const char *name;
-    const char *usage;
-    const char *text;
-};
-
-static const struct sim_verb verbs[SIM_COMMANDS] = {
+static const struct cli_verb verbs[SIM_COMMANDS] = {
     [SIM_REPLAY] = {"replay", "--nodes FILE --pods FILE ... | --cluster FILE",
-                    "let pods arrive one after another on empty nodes, under each policy"},
+                    "let pods arrive one after another on empty nodes, under each policy", NULL, 0},
     [SIM_CHURN] = {"churn", "--nodes FILE --pods FILE ...",
-                   "let pods come and go at a constant load, under each policy"},
+                   "let pods come and go at a constant load, under each policy", NULL, 0},
     [SIM_FIT] = {"fit", "--cluster FILE | --nodes FILE, -f POD",
-                 "how many of a pod fit, and what stops the next one"},
+                 "how many of a pod fit, and what stops the next one", NULL, 0},
     [SIM_GROW] = {"grow", "--cluster FILE --add NODE",
-                  "how many nodes to add until the pending pods run"},
-    [SIM_COMPLETION] = {"completion", "bash", "print a script for the shell"},
-    [SIM_VERSION] = {"version", "", "print the program's version"},
-    [SIM_HELP] = {"help", "[COMMAND]", "print this text, or the help of a command"},
+                  "how many nodes to add until the pending pods run", NULL, 0},
+    [SIM_COMPLETION] = {"completion", "bash", "print a script for the shell", NULL, 0},
+    [SIM_VERSION] = {"version", "", "print the program's version", NULL, 0},
+    [SIM_HELP] = {"help", "[COMMAND]", "print this text, or the help of a command", NULL, 0},
 };
 
 /* ---- values ---- */
 
-static enum errc args_set_nodes(struct sim_args *a, struct str value, struct err *e)
+static enum errc args_set_pods(const struct cli_flag *f, void *args, struct str value,
+                               struct err *e)
 {
-    (void)e;
-    a->nodes = value;
-    return OK;
-}
-
-static enum errc args_set_cluster(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)e;
-    a->cluster = value;
-    return OK;
-}
-
-static enum errc args_set_filename(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)e;
-    a->filename = value;
-    return OK;
-}
-
-static enum errc args_set_plot(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)e;
-    a->plot = value;
-    return OK;
-}
-
-static enum errc args_set_places(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)e;
-    a->places = value;
-    return OK;
-}
-
-static enum errc args_set_in_order(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)value;
-    (void)e;
-    a->in_order = true;
-    return OK;
-}
-
-static enum errc args_set_add(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)e;
-    a->add = value;
-    return OK;
-}
-
-static enum errc args_set_checked(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)value;
-    (void)e;
-    a->checked = true;
-    return OK;
-}
-
-static enum errc args_set_help(struct sim_args *a, struct str value, struct err *e)
-{
-    (void)a;
-    (void)value;
-    (void)e;
-    return OK; /* args_read_flag handles --help */
-}
-
-static enum errc args_set_pods(struct sim_args *a, struct str value, struct err *e)
-{
+    struct sim_args *a = args;
+    (void)f;
     if (a->n_pods == COUNT_OF(a->pods))
         return err_set(e, ERR_LIMIT, "more than %zu files", COUNT_OF(a->pods));
     a->pods[a->n_pods++] = value;
     return OK;
 }
 
-static enum errc args_set_policies(struct sim_args *a, struct str value, struct err *e)
+static enum errc args_set_policies(const struct cli_flag *f, void *args, struct str value,
+                                   struct err *e)
 {
+    struct sim_args *a = args;
     struct str rest = value;
+    unsigned known = 0;
     a->n_policies = 0;
     while (rest.p != NULL) {
         struct str name;
         (void)str_cut(rest, ',', &name, &rest);
         if (a->n_policies == COUNT_OF(a->policies))
             return err_set(e, ERR_LIMIT, "more than %zu policies", COUNT_OF(a->policies));
-        if (!sim_policy_parse(name, &a->policies[a->n_policies++]))
-            return err_set(e, ERR_RANGE, "\"%.*s\" must be %s", STR_ARG(name), sim_policy_names());
+        if (cli_read_word(name, f->words, &known, e) != OK)
+            return ERR_RANGE;
+        (void)sim_policy_parse(name, &a->policies[a->n_policies++]);
     }
     return OK;
-}
-
-static enum errc args_set_number(struct str value, uint32_t least, uint32_t most, uint32_t *ret,
-                                 struct err *e)
-{
-    uint64_t n = 0;
-    if (!str_to_u64(value, most, &n) || n < least)
-        return err_set(e, ERR_RANGE, "\"%.*s\" must be a number from %u to %u", STR_ARG(value),
-                       least, most);
-    *ret = (uint32_t)n;
-    return OK;
-}
-
-static enum errc args_set_seeds(struct sim_args *a, struct str value, struct err *e)
-{
-    return args_set_number(value, 1, LIMIT_SIM_SEEDS, &a->seeds, e);
-}
-
-static enum errc args_set_first_seed(struct sim_args *a, struct str value, struct err *e)
-{
-    return args_set_number(value, 0, 1000000000, &a->first_seed, e);
-}
-
-static enum errc args_set_fill(struct sim_args *a, struct str value, struct err *e)
-{
-    return args_set_number(value, 1, LIMIT_SIM_FILL, &a->fill, e);
-}
-
-static enum errc args_set_jobs(struct sim_args *a, struct str value, struct err *e)
-{
-    return args_set_number(value, 1, LIMIT_SIM_JOBS, &a->jobs, e);
 }
 
 /* "0.95": up to four digits behind the point, more than 0 and at most 10. */
@@ -183,9 +77,12 @@ static bool args_read_load(struct str text, double *ret)
     return *ret > 0 && *ret <= 10;
 }
 
-static enum errc args_set_loads(struct sim_args *a, struct str value, struct err *e)
+static enum errc args_set_loads(const struct cli_flag *f, void *args, struct str value,
+                                struct err *e)
 {
+    struct sim_args *a = args;
     struct str rest = value;
+    (void)f;
     a->n_loads = 0;
     while (rest.p != NULL) {
         struct str one;
@@ -199,86 +96,57 @@ static enum errc args_set_loads(struct sim_args *a, struct str value, struct err
     return OK;
 }
 
-static enum errc args_set_word(const char *const *words, size_t n, struct str value, unsigned *ret,
-                               struct err *e)
-{
-    char all[64];
-    struct buf b = BUF_ON(all);
-    for (size_t i = 0; i < n; i++) {
-        if (str_eq(value, str_of(words[i]))) {
-            *ret = (unsigned)i;
-            return OK;
-        }
-        buf_printf(&b, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
-    }
-    return err_set(e, ERR_RANGE, "\"%.*s\" must be %.*s", STR_ARG(value), STR_ARG(buf_str(&b)));
-}
-
-static enum errc args_set_ties(struct sim_args *a, struct str value, struct err *e)
-{
-    static const char *const words[] = {"run", "pod", "name"};
-    unsigned i = 0;
-    enum errc code = args_set_word(words, COUNT_OF(words), value, &i, e);
-    a->ties = (enum sim_ties)i;
-    return code;
-}
-
-static enum errc args_set_output(struct sim_args *a, struct str value, struct err *e)
-{
-    static const char *const words[] = {"table", "json", "csv"};
-    unsigned i = 0;
-    enum errc code = args_set_word(words, COUNT_OF(words), value, &i, e);
-    a->output = (enum sim_output)i;
-    return code;
-}
-
-static const struct sim_flag flags[] = {
+static const struct cli_flag flags[] = {
     {"--nodes", NULL, RUNS | BIT(SIM_FIT), "FILE",
-     "nodes of a trace: columns sn, cpu_milli, memory_mib, gpu, model", args_set_nodes, NULL},
+     "nodes of a trace: columns sn, cpu_milli, memory_mib, gpu, model",
+     CLI_TEXT(struct sim_args, nodes)},
     {"--pods", NULL, RUNS, "FILE",
      "pods of a trace: columns name, cpu_milli, memory_mib, num_gpu, gpu_milli and perhaps "
      "gpu_spec; may be repeated",
-     args_set_pods, NULL},
+     .set = args_set_pods},
     {"--cluster", NULL, CLUSTER, "FILE",
      "a cluster: what kubectl get nodes,pods -A -o json prints; -: standard input",
-     args_set_cluster, NULL},
+     CLI_TEXT(struct sim_args, cluster)},
     {"--policy", NULL, PLACES, "NAME,...",
      "binpack, spread, fgd, bid-price, or for traces bestfit, fgd-paper (default binpack)",
-     args_set_policies, SIM_POLICY_WORDS},
+     .set = args_set_policies, .words = SIM_POLICY_WORDS},
     {"--seeds", NULL, RUNS, "N", "number of runs with other random numbers (default 10)",
-     args_set_seeds, NULL},
+     CLI_NUMBER(struct sim_args, seeds, 1, LIMIT_SIM_SEEDS)},
     {"--first-seed", NULL, RUNS, "N", "the first seed; the others follow (default 1)",
-     args_set_first_seed, NULL},
+     CLI_NUMBER(struct sim_args, first_seed, 0, 1000000000)},
     {"--fill", NULL, BIT(SIM_REPLAY), "PERCENT",
      "card memory that arrives, of the capacity (default 130; with --cluster: its pods, once)",
-     args_set_fill, NULL},
+     CLI_NUMBER(struct sim_args, fill, 1, LIMIT_SIM_FILL)},
     {"--in-order", NULL, BIT(SIM_REPLAY), NULL,
      "one run: the pods in the order of the file (of a cluster: of their creation), without copies",
-     args_set_in_order, NULL},
+     CLI_BOOL(struct sim_args, in_order)},
     {"--places", NULL, BIT(SIM_REPLAY), "FILE",
-     "with --in-order: write the node of each pod (CSV); pods are numbered from 1", args_set_places,
-     NULL},
+     "with --in-order: write the node of each pod (CSV); pods are numbered from 1",
+     CLI_TEXT(struct sim_args, places)},
     {"--load", NULL, BIT(SIM_CHURN), "LOAD,...",
      "card memory that the pods would hold, of the capacity (default 0.90,0.95,0.98)",
-     args_set_loads, NULL},
+     .set = args_set_loads},
     {"--filename", "-f", BIT(SIM_FIT), "FILE",
-     "file with a Pod, in YAML or JSON; -: standard input", args_set_filename, NULL},
+     "file with a Pod, in YAML or JSON; -: standard input", CLI_TEXT(struct sim_args, filename)},
     {"--add", NULL, BIT(SIM_GROW), "NODE",
-     "a node to add: cpu=64,memory=256Gi,cards=8,card-memory=80,model=A100", args_set_add, NULL},
+     "a node to add: cpu=64,memory=256Gi,cards=8,card-memory=80,model=A100",
+     CLI_TEXT(struct sim_args, add)},
     {"--ties", NULL, PLACES, "WHEN",
      "order of nodes that are equally good: run (drawn once a run), pod (drawn for each pod) or "
      "name (default run)",
-     args_set_ties, "run pod name"},
-    {"--output", "-o", PLACES, "FORMAT", "table, json or csv (default table)", args_set_output,
-     "table json csv"},
+     CLI_WORD(struct sim_args, ties, "run|pod|name")},
+    {"--output", "-o", PLACES, "FORMAT", "table, json or csv (default table)",
+     CLI_WORD(struct sim_args, output, "table|json|csv")},
     {"--plot", NULL, BIT(SIM_REPLAY), "FILE", "write a picture (SVG): allocated against arrived",
-     args_set_plot, NULL},
+     CLI_TEXT(struct sim_args, plot)},
     {"--jobs", NULL, RUNS, "N", "processes at a time (default: one for each processor)",
-     args_set_jobs, NULL},
-    {"--check", NULL, PLACES, NULL, "check every card after every event: slow", args_set_checked,
-     NULL},
-    {"--help", "-h", ~0U, NULL, "print this text", args_set_help, NULL},
+     CLI_NUMBER(struct sim_args, jobs, 1, LIMIT_SIM_JOBS)},
+    {"--check", NULL, PLACES, NULL, "check every card after every event: slow",
+     CLI_BOOL(struct sim_args, checked)},
+    {"--help", "-h", ~0U, NULL, "print this text", .set = NULL},
 };
+
+static const struct cli cli = {"cardpack-sim", verbs, COUNT_OF(verbs), flags, COUNT_OF(flags), 24};
 
 /* ---- parsing ---- */
 
@@ -287,7 +155,7 @@ struct parser {
     char *const *argv;
     int at;
     struct sim_args *args;
-    const struct sim_flag *seen[COUNT_OF(flags)]; /* each once, to check them against the command */
+    const struct cli_flag *seen[COUNT_OF(flags)]; /* each once, to check them against the command */
     size_t n_seen;
     bool has_command;
     bool has_shell;
@@ -307,22 +175,12 @@ static enum errc args_unknown(struct str word, bool flag, struct err *e)
                    found ? ", perhaps " : "", (int)near.found.n, found ? near.found.p : "");
 }
 
-static const struct sim_flag *args_find_flag(struct str name)
-{
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        if (str_eq(name, str_of(flags[i].name)) ||
-            (flags[i].letter != NULL && str_eq(name, str_of(flags[i].letter))))
-            return &flags[i];
-    }
-    return NULL;
-}
-
 static enum errc args_read_flag(struct parser *p, struct str word, struct err *e)
 {
     struct str name;
     struct str value;
     (void)str_cut(word, '=', &name, &value);
-    const struct sim_flag *f = args_find_flag(name);
+    const struct cli_flag *f = cli_find_flag(&cli, name);
     if (f == NULL)
         return args_unknown(name, true, e);
     bool repeated = false;
@@ -330,7 +188,7 @@ static enum errc args_read_flag(struct parser *p, struct str word, struct err *e
         repeated = repeated || p->seen[i] == f;
     if (!repeated)
         p->seen[p->n_seen++] = f;
-    p->help = p->help || f->set == args_set_help;
+    p->help = p->help || f->set == NULL;
     if (f->value == NULL && value.p != NULL)
         return err_set(e, ERR_SYNTAX, "%s takes no value", f->name);
     if (f->value != NULL && value.p == NULL && p->at == p->argc)
@@ -339,18 +197,16 @@ static enum errc args_read_flag(struct parser *p, struct str word, struct err *e
         value = str_of(p->argv[p->at++]);
     if (f->value != NULL && value.n == 0)
         return err_set(e, ERR_SYNTAX, "%s: the value is empty", f->name);
-    return f->set(p->args, value, e) == OK ? OK : err_wrap(e, "%s", f->name);
+    return cli_set(f, p->args, value, e);
 }
 
-static bool args_find_verb(struct str name, enum sim_command *ret)
+static enum errc args_read_verb(struct str word, enum sim_command *ret, struct err *e)
 {
-    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
-        if (str_eq(name, str_of(verbs[i].name))) {
-            *ret = (enum sim_command)i;
-            return true;
-        }
-    }
-    return false;
+    unsigned verb = 0;
+    if (!cli_find_verb(&cli, word, &verb))
+        return args_unknown(word, false, e);
+    *ret = (enum sim_command)verb;
+    return OK;
 }
 
 static enum errc args_read_word(struct parser *p, struct str word, struct err *e)
@@ -360,10 +216,10 @@ static enum errc args_read_word(struct parser *p, struct str word, struct err *e
         return args_read_flag(p, word, e);
     if (!p->has_command) {
         p->has_command = true;
-        return args_find_verb(word, &a->command) ? OK : args_unknown(word, false, e);
+        return args_read_verb(word, &a->command, e);
     }
     if (a->command == SIM_HELP && a->subject == SIM_HELP)
-        return args_find_verb(word, &a->subject) ? OK : args_unknown(word, false, e);
+        return args_read_verb(word, &a->subject, e);
     if (a->command == SIM_COMPLETION && !p->has_shell) {
         p->has_shell = true;
         return str_eq(word, STR("bash"))
@@ -399,11 +255,13 @@ static enum errc args_check_source(const struct sim_args *a, struct err *e)
 
 static enum errc args_check_order(const struct parser *p, struct err *e)
 {
+    const struct cli_flag *fill = cli_find_flag(&cli, STR("--fill"));
+    const struct cli_flag *seeds = cli_find_flag(&cli, STR("--seeds"));
     const struct sim_args *a = p->args;
     if (a->places.p != NULL && !a->in_order)
         return err_set(e, ERR_SYNTAX, "replay: --places needs --in-order");
     for (size_t i = 0; i < p->n_seen && a->in_order; i++) {
-        if (p->seen[i]->set == args_set_fill || p->seen[i]->set == args_set_seeds)
+        if (p->seen[i] == fill || p->seen[i] == seeds)
             return err_set(e, ERR_SYNTAX, "replay: --in-order and %s exclude each other",
                            p->seen[i]->name);
     }
@@ -468,29 +326,10 @@ enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret, str
 
 /* ---- help ---- */
 
-static void args_put_flags(struct buf *out, unsigned commands)
-{
-    buf_put(out, STR("\nFlags:\n"));
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        const struct sim_flag *f = &flags[i];
-        char name[64];
-        struct buf b = BUF_ON(name);
-        if ((f->commands & commands) == 0)
-            continue;
-        if (f->letter != NULL)
-            buf_printf(&b, "%s, ", f->letter);
-        buf_printf(&b, "%s%s%s", f->name, f->value == NULL ? "" : " ",
-                   f->value == NULL ? "" : f->value);
-        buf_printf(out, "  %-24.*s %s\n", (int)b.n, b.p, f->text);
-    }
-}
-
 void sim_usage(struct buf *out, enum sim_command c)
 {
     if (c != SIM_HELP) {
-        buf_printf(out, "cardpack-sim %s%s%s\n%s.\n", verbs[c].name,
-                   verbs[c].usage[0] == '\0' ? "" : " ", verbs[c].usage, verbs[c].text);
-        args_put_flags(out, BIT(c));
+        cli_put_verb(&cli, c, out);
         return;
     }
     buf_put(out, STR("cardpack-sim shows what placement policies do on a trace, or on a cluster. "
@@ -500,7 +339,7 @@ void sim_usage(struct buf *out, enum sim_command c)
         buf_printf(out, "  %s%s%s\n      %s\n", verbs[i].name, bare ? "" : " ", verbs[i].usage,
                    verbs[i].text);
     }
-    args_put_flags(out, ~0U);
+    cli_put_flags(&cli, ~0U, out);
     buf_put(out, STR("\nExit status: 0 on success, 1 after an error, 2 if the command line is not "
                      "valid,\n3 if fit or grow find no room.\n"));
 }
@@ -525,21 +364,26 @@ static const char completion_tail[] =
     "}\n"
     "complete -F _cardpack_sim cardpack-sim\n";
 
+static void args_put_words(struct buf *out, const char *words)
+{
+    buf_put(out, STR("            word=${cur%\"${cur##*,}\"}\n"
+                     "            mapfile -t COMPREPLY < <(compgen -P \"$word\" -W '"));
+    for (const char *p = words; *p != '\0'; p++)
+        buf_put(out, *p == '|' ? STR(" ") : (struct str){p, 1});
+    buf_put(out, STR("' -- \"${cur##*,}\")\n"));
+}
+
 /* After a flag with a value. Of several values with commas the last one is completed. */
 static void args_put_values(struct buf *out)
 {
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        const struct sim_flag *f = &flags[i];
+        const struct cli_flag *f = &flags[i];
         if (f->value == NULL)
             continue;
         buf_printf(out, "        %s%s%s)\n", f->name, f->letter == NULL ? "" : " | ",
                    f->letter == NULL ? "" : f->letter);
         if (f->words != NULL)
-            buf_printf(out,
-                       "            word=${cur%%\"${cur##*,}\"}\n"
-                       "            mapfile -t COMPREPLY < <(compgen -P \"$word\" -W '%s' -- "
-                       "\"${cur##*,}\")\n",
-                       f->words);
+            args_put_words(out, f->words);
         else if (str_eq(str_of(f->value), STR("FILE")))
             buf_put(out, STR("            compopt -o filenames 2>/dev/null\n"
                              "            mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"));

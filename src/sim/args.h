@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "base/buf.h"
+#include "base/cli.h"
 #include "sim/limit.h"
 #include "sim/world.h"
 

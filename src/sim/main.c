@@ -155,7 +155,7 @@ static enum errc main_run(struct program *p, struct err *e)
 static int main_print(const struct buf *out)
 {
     (void)signal(SIGPIPE, SIG_DFL);
-    if (fwrite(out->p, 1, out->n, stdout) == out->n && fflush(stdout) == 0)
+    if (file_print(out))
         return EXIT_SUCCESS;
     main_say("standard output: it can't be written");
     return EXIT_FAILURE;

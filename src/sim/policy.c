@@ -16,11 +16,6 @@ bool sim_policy_parse(struct str name, struct sim_policy *ret)
     return true;
 }
 
-const char *sim_policy_names(void)
-{
-    return "binpack, spread, fgd, bid-price, bestfit or fgd-paper";
-}
-
 uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, struct host left,
                           const struct sim_shape *s, struct score *score)
 {

@@ -18,11 +18,8 @@ struct sim_policy {
 
 bool sim_policy_parse(struct str name, struct sim_policy *ret);
 
-/* The names of all policies, with a space between them. */
-#define SIM_POLICY_WORDS "binpack spread fgd bid-price bestfit fgd-paper"
-
-/* The names of all policies, for people: "binpack, ... or fgd-paper". */
-const char *sim_policy_names(void);
+/* The names of all policies. */
+#define SIM_POLICY_WORDS "binpack|spread|fgd|bid-price|bestfit|fgd-paper"
 
 /* How good a feasible node is, as score_node; `left` is its CPU and memory. score is
  * that of the request, begun. A pod that asks for no card has the same score on every node under

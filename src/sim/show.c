@@ -15,14 +15,12 @@ static void show_number(struct jwrite *w, const char *key, double x)
 
 static void show_count(struct jwrite *w, const char *key, uint64_t n)
 {
-    jwrite_key(w, str_of(key));
-    jwrite_u64(w, n);
+    jwrite_u64_at(w, str_of(key), n);
 }
 
 static void show_text(struct jwrite *w, const char *key, struct str text)
 {
-    jwrite_key(w, str_of(key));
-    jwrite_str(w, text);
+    jwrite_str_at(w, str_of(key), text);
 }
 
 /* A figure that there may be none of. */
@@ -95,8 +93,7 @@ static void show_cluster_table(const struct replays *r, struct arena *a, struct 
 
 static void show_series(struct jwrite *w, const struct replays_row *row, uint32_t fill)
 {
-    jwrite_key(w, STR("series"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("series"));
     for (uint32_t i = 0; i <= fill; i++) {
         if (row->series[i] < 0)
             continue;
@@ -226,8 +223,7 @@ static void show_fit_json(const struct fit_answer *f, struct buf *out)
     jwrite_object_begin(&w);
     show_count(&w, "fit", f->fit);
     show_count(&w, "nodes", f->nodes);
-    jwrite_key(&w, STR("stopped"));
-    jwrite_array_begin(&w);
+    jwrite_array_at(&w, STR("stopped"));
     for (size_t i = 0; i < f->n_stops; i++) {
         jwrite_object_begin(&w);
         show_count(&w, "nodes", f->stops[i].nodes);

@@ -105,7 +105,7 @@ static inline void set_up(void)
 {
     struct err e = ERR_INIT;
     rig = (struct rig){
-        .sink = {on_begin, on_change, on_end, on_note, &rig},
+        .sink = {on_begin, on_change, on_end, on_note, &rig, NULL},
         .settings = {.path = STR("/api/v1/pods"),
                      .kind = STR("PodList"),
                      .selector = STR("fieldSelector=a%21%3Db"),

@@ -151,33 +151,6 @@ START_TEST(nul)
 
 END_TEST
 
-static const struct {
-    const char *address;
-    bool loopback;
-} addresses[] = {
-    {"127.0.0.1", true},
-    {"127.255.0.9", true},
-    {"::1", true},
-    {"::ffff:127.0.0.1", true},
-    {"0.0.0.0", false},
-    {"::", false},
-    {"10.0.0.1", false},
-    {"128.0.0.1", false},
-    {"::ffff:10.0.0.1", false},
-    {"::127.0.0.1", false},
-    {"fe80::1", false},
-    {"localhost", false},
-    {"", false},
-};
-
-START_TEST(loopback)
-{
-    struct str address = str_of(addresses[_i].address);
-    ck_assert(config_address_is_loopback(address) == addresses[_i].loopback);
-}
-
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("config_value");
@@ -185,7 +158,6 @@ int main(void)
     tcase_add_loop_test(t, value, 0, COUNT_OF(cases));
     tcase_add_test(t, minimum);
     tcase_add_test(t, nul);
-    tcase_add_loop_test(t, loopback, 0, COUNT_OF(addresses));
     suite_add_tcase(s, t);
     return unit_main(s);
 }

@@ -48,6 +48,25 @@ START_TEST(writes_compactly)
 
 END_TEST
 
+START_TEST(writes_members)
+{
+    jwrite_object_begin(&w);
+    jwrite_str_at(&w, STR("a\""), STR("x"));
+    jwrite_i64_at(&w, STR("b"), -1);
+    jwrite_object_at(&w, STR("c"));
+    jwrite_u64_at(&w, STR("d"), UINT64_MAX);
+    jwrite_bool_at(&w, STR("e"), true);
+    jwrite_object_end(&w);
+    jwrite_array_at(&w, STR("f"));
+    jwrite_array_end(&w);
+    jwrite_raw_at(&w, STR("g"), STR("[ ]"));
+    jwrite_object_end(&w);
+    ck_assert_str_is(buf_str(&out), "{\"a\\\"\":\"x\",\"b\":-1,\"c\":{\"d\":18446744073709551615,"
+                                    "\"e\":true},\"f\":[],\"g\":[ ]}");
+}
+
+END_TEST
+
 START_TEST(writes_extremes)
 {
     jwrite_array_begin(&w);
@@ -174,6 +193,7 @@ int main(void)
     TCase *t = tcase_create("jwrite");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, writes_compactly);
+    tcase_add_test(t, writes_members);
     tcase_add_test(t, writes_extremes);
     tcase_add_loop_test(t, escapes, 0, COUNT_OF(strings));
     tcase_add_loop_test(t, replaces_a_character, 0, COUNT_OF(replacements));

@@ -1,4 +1,4 @@
-/* Durations and sizes: what reads, what does not, and that what is printed reads back. */
+/* Values of settings: what reads, what does not, and that what is printed reads back. */
 #include "base/value.h"
 
 #include "unit.h"
@@ -84,12 +84,63 @@ START_TEST(a_size)
 
 END_TEST
 
+static const struct {
+    const char *address;
+    bool loopback;
+} addresses[] = {
+    {"127.0.0.1", true},
+    {"127.255.0.9", true},
+    {"::1", true},
+    {"::ffff:127.0.0.1", true},
+    {"0.0.0.0", false},
+    {"::", false},
+    {"10.0.0.1", false},
+    {"128.0.0.1", false},
+    {"::ffff:10.0.0.1", false},
+    {"::127.0.0.1", false},
+    {"fe80::1", false},
+    {"localhost", false},
+    {"", false},
+};
+
+START_TEST(loopback)
+{
+    struct str address = str_of(addresses[_i].address);
+    ck_assert(value_is_loopback(address) == addresses[_i].loopback);
+}
+
+END_TEST
+
+/* A word is found whole, has its index, and prints as it reads. */
+START_TEST(a_word)
+{
+    static const char list[] = "auto|on|off";
+    char bytes[64];
+    struct buf all = BUF_ON(bytes);
+    unsigned i = 7;
+    ck_assert(!value_read_word(STR(""), list, &i) && !value_read_word(STR("o"), list, &i));
+    ck_assert(!value_read_word(STR("on|off"), list, &i) && i == 7);
+    ck_assert(value_read_word(STR("auto"), list, &i) && i == 0);
+    ck_assert(value_read_word(STR("off"), list, &i) && i == 2);
+    ck_assert_str_is(value_word(list, 0), "auto");
+    ck_assert_str_is(value_word(list, 2), "off");
+    value_put_words(&all, list);
+    ck_assert_str_is(buf_str(&all), "auto, on or off");
+    buf_clear(&all, sizeof(bytes));
+    value_put_words(&all, "on");
+    ck_assert_str_is(buf_str(&all), "on");
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("value");
     TCase *c = tcase_create("value");
     tcase_add_loop_test(c, a_duration, 0, (int)COUNT_OF(durations));
     tcase_add_loop_test(c, a_size, 0, (int)COUNT_OF(sizes));
+    tcase_add_loop_test(c, loopback, 0, (int)COUNT_OF(addresses));
+    tcase_add_test(c, a_word);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

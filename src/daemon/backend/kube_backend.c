@@ -140,19 +140,6 @@ static void kube_backend_prove(struct timer *t)
     }
 }
 
-static void kube_backend_on_note(void *ctx, const char *what, const struct err *err,
-                                 uint64_t retry_in_ms)
-{
-    static const char *const names[] = {
-        [CACHE_NODES] = "nodes", [CACHE_PODS] = "pods", [CACHE_HEALTH] = "configmaps"};
-    const struct feed *f = ctx;
-    if (err == NULL || err->code == OK)
-        log_debug(what, kv_cstr("of", names[f->kind]));
-    else
-        log_warn(what, kv_cstr("of", names[f->kind]), kv_cstr("error", err->text),
-                 kv_uint("retry_in_ms", retry_in_ms));
-}
-
 /* Lists everything again: only complete lists make the cache correct. */
 static void kube_backend_relist_all(struct timer *t)
 {
@@ -167,13 +154,16 @@ static enum errc kube_backend_feed_start(struct kube_backend *b, enum cache_kind
     static const struct {
         struct str path;
         struct str kind;
+        const char *of;
         struct str selector;
         void (*ingest)(struct ingest *in, struct str json, bool gone);
     } table[] = {
-        [CACHE_NODES] = {STR("/api/v1/nodes"), STR("NodeList"), {NULL, 0}, ingest_node},
-        [CACHE_PODS] = {STR("/api/v1/pods"), STR("PodList"), INGEST_POD_SELECTOR, ingest_pod},
+        [CACHE_NODES] = {STR("/api/v1/nodes"), STR("NodeList"), "nodes", {NULL, 0}, ingest_node},
+        [CACHE_PODS] = {STR("/api/v1/pods"), STR("PodList"), "pods", INGEST_POD_SELECTOR,
+                        ingest_pod},
         [CACHE_HEALTH] = {STR("/api/v1/namespaces/kube-system/configmaps"),
                           STR("ConfigMapList"),
+                          "configmaps",
                           {NULL, 0},
                           ingest_configmap},
     };
@@ -188,7 +178,7 @@ static enum errc kube_backend_feed_start(struct kube_backend *b, enum cache_kind
     struct reflector_sink sink = {.begin = kube_backend_on_begin,
                                   .change = kube_backend_on_change,
                                   .end = kube_backend_on_end,
-                                  .note = kube_backend_on_note,
+                                  .of = table[kind].of,
                                   .ctx = f};
     return reflector_new(b->loop, b->api, &settings, &sink, &f->reflector, reterr);
 }

@@ -287,14 +287,10 @@ static void leader_label_patch(struct leader_label *l, struct str pod, struct st
     buf_put(&l->path, STR("/status"));
     jwrite_init(&w, &l->body);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("metadata"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR("uid"));
-    jwrite_str(&w, uid);
-    jwrite_key(&w, STR("labels"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR(LEADER_LABEL_KEY));
-    jwrite_str(&w, value);
+    jwrite_object_at(&w, STR("metadata"));
+    jwrite_str_at(&w, STR("uid"), uid);
+    jwrite_object_at(&w, STR("labels"));
+    jwrite_str_at(&w, STR(LEADER_LABEL_KEY), value);
     jwrite_object_end(&w);
     jwrite_object_end(&w);
     jwrite_object_end(&w);

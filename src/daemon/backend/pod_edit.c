@@ -60,8 +60,7 @@ static void pod_edit_copy_beneath(struct jwrite *w, struct arena *a, struct str 
             jread_skip(&r);
             continue;
         }
-        jwrite_key(w, key);
-        jwrite_raw(w, jread_raw(&r));
+        jwrite_raw_at(w, key, jread_raw(&r));
     }
 }
 
@@ -71,8 +70,7 @@ static void pod_edit_copy_members(struct jwrite *w, struct arena *a, struct str 
     struct str key;
     jread_init(&r, object, a);
     jread_object (&r, key) {
-        jwrite_key(w, key);
-        jwrite_raw(w, jread_raw(&r));
+        jwrite_raw_at(w, key, jread_raw(&r));
     }
 }
 
@@ -81,8 +79,7 @@ static void pod_edit_write_annotations(struct jwrite *w, struct arena *a, struct
 {
     if (old.p == NULL && added.p == NULL)
         return;
-    jwrite_key(w, STR("annotations"));
-    jwrite_object_begin(w);
+    jwrite_object_at(w, STR("annotations"));
     pod_edit_copy_beneath(w, a, old.p == NULL ? STR("{}") : old,
                           added.p == NULL ? STR("{}") : added);
     if (added.p != NULL)
@@ -102,14 +99,11 @@ static void pod_edit_write_metadata(struct jread *r, struct jwrite *w, const str
         } else if (str_eq(key, STR("annotations"))) {
             annotations = jread_raw(r);
         } else {
-            jwrite_key(w, key);
-            jwrite_raw(w, jread_raw(r));
+            jwrite_raw_at(w, key, jread_raw(r));
         }
     }
-    jwrite_key(w, STR("namespace"));
-    jwrite_str(w, edit->namespace);
-    jwrite_key(w, STR("uid"));
-    jwrite_str(w, edit->uid);
+    jwrite_str_at(w, STR("namespace"), edit->namespace);
+    jwrite_str_at(w, STR("uid"), edit->uid);
     pod_edit_write_annotations(w, a, annotations, added);
     jwrite_object_end(w);
 }
@@ -123,13 +117,10 @@ static void pod_edit_write_spec(struct jread *r, struct jwrite *w, const struct 
             jread_skip(r);
             continue;
         }
-        jwrite_key(w, key);
-        jwrite_raw(w, jread_raw(r));
+        jwrite_raw_at(w, key, jread_raw(r));
     }
-    if (edit->binding != NULL) {
-        jwrite_key(w, STR("nodeName"));
-        jwrite_str(w, edit->binding->node);
-    }
+    if (edit->binding != NULL)
+        jwrite_str_at(w, STR("nodeName"), edit->binding->node);
     jwrite_object_end(w);
 }
 
@@ -158,10 +149,8 @@ enum errc pod_edit_write(struct str pod, const struct pod_edit *edit, struct are
         else
             jwrite_raw(&w, jread_raw(&r));
     }
-    if (!has_status) {
-        jwrite_key(&w, STR("status"));
-        jwrite_raw(&w, STR("{\"phase\":\"Pending\"}"));
-    }
+    if (!has_status)
+        jwrite_raw_at(&w, STR("status"), STR("{\"phase\":\"Pending\"}"));
     jwrite_object_end(&w);
     enum errc code = jread_finish(&r, reterr);
     /*

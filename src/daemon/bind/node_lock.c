@@ -82,12 +82,9 @@ static void node_lock_write_patch(struct node_lock *l)
     buf_clear(&l->body, SIZE_MAX);
     jwrite_init(&w, &l->body);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("metadata"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR("resourceVersion"));
-    jwrite_str(&w, buf_str(&l->version));
-    jwrite_key(&w, STR("annotations"));
-    jwrite_object_begin(&w);
+    jwrite_object_at(&w, STR("metadata"));
+    jwrite_str_at(&w, STR("resourceVersion"), buf_str(&l->version));
+    jwrite_object_at(&w, STR("annotations"));
     jwrite_key(&w, dialect_facts(l->dialect)->lock);
     if (l->releases && !l->fences)
         jwrite_null(&w);

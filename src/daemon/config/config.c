@@ -7,6 +7,7 @@
 #include "daemon/config/config.h"
 
 #include "base/file.h"
+#include "base/value.h"
 #include "codec/jread.h"
 #include "codec/yaml.h"
 #include "daemon/config/config_table.h"
@@ -390,15 +391,13 @@ enum errc config_check_port(const struct config *c, struct err *reterr)
             "body would never be taken",
             config_source_name(c->sources[CONFIG_ROW_memory_budget]), c->memory_budget,
             config_source_name(c->sources[CONFIG_ROW_max_body]), c->max_body);
-    if (c->token_file.n > 0 && c->tls_cert_file.n == 0 &&
-        !config_address_is_loopback(c->listen_address))
+    if (c->token_file.n > 0 && c->tls_cert_file.n == 0 && !value_is_loopback(c->listen_address))
         return err_set(reterr, ERR_CONFLICT,
                        "token-file (%s: \"%.*s\") needs tls-cert-file where listen-address "
                        "(\"%.*s\") is not loopback: the token would travel in the clear",
                        config_source_name(c->sources[CONFIG_ROW_token_file]),
                        STR_ARG(c->token_file), STR_ARG(c->listen_address));
-    if (c->tls_cert_file.n > 0 || c->allow_plain_http ||
-        config_address_is_loopback(c->listen_address))
+    if (c->tls_cert_file.n > 0 || c->allow_plain_http || value_is_loopback(c->listen_address))
         return OK;
     return err_set(reterr, ERR_DENIED,
                    "listen-address (%s: \"%.*s\") is not loopback, and the port speaks plain HTTP: "

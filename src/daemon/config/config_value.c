@@ -1,117 +1,29 @@
 /* Parses and prints the values of each type of setting. */
 #include "daemon/config/config_value.h"
 
-#include "base/log.h"
 #include "base/value.h"
 #include "codec/jwrite.h"
 #include "core/dialect.h"
 #include "core/pack.h"
-
-#include <arpa/inet.h>
-
-/* In the order of their enums. */
-static const char *const level_names[] = {"debug", "info", "warn", "error"};
-static const char *const format_names[] = {"auto", "logfmt", "json"};
-static const char *const guard_names[] = {"off", "prefer", "require"};
-static const char *const dra_names[] = {"off", "auto", "on"};
-static const char *const bool_names[] = {"false", "true"};
 
 static enum errc config_value_must_be(struct err *e, struct str text, const char *what)
 {
     return err_set(e, ERR_RANGE, "\"%.*s\": must be %s", STR_ARG(text), what);
 }
 
-static bool config_value_parse_name(struct str text, const char *const *names, size_t n,
-                                    uint64_t *ret)
+/* A type with a few fixed words, which its name lists: those of an enum are in its order. */
+static enum errc config_value_parse_word(enum config_type type, struct str text, uint64_t *ret,
+                                         struct err *reterr)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (str_eq(text, str_of(names[i]))) {
-            *ret = i;
-            return true;
-        }
+    char bytes[64];
+    struct buf all = BUF_ON(bytes);
+    unsigned i = 0;
+    if (value_read_word(text, config_type_name(type), &i)) {
+        *ret = type == CONFIG_BOOL ? i == 0 : type == CONFIG_PACK ? i + PACK_BINPACK : i;
+        return OK;
     }
-    return false;
-}
-
-static bool config_value_parse_pack(struct str text, uint64_t *ret)
-{
-    enum pack p = PACK_UNSET;
-    bool is = pack_parse(text, &p);
-    *ret = p;
-    return is;
-}
-
-/* Parses a type with a few fixed words. NULL: done; else the list of words, for the error. */
-static const char *config_value_parse_word(enum config_type type, struct str text, uint64_t *ret)
-{
-    if (type == CONFIG_BOOL)
-        return config_value_parse_name(text, bool_names, COUNT_OF(bool_names), ret)
-                   ? NULL
-                   : "true or false";
-    if (type == CONFIG_LOG_LEVEL)
-        return config_value_parse_name(text, level_names, COUNT_OF(level_names), ret)
-                   ? NULL
-                   : "debug, info, warn or error";
-    if (type == CONFIG_LOG_FORMAT)
-        return config_value_parse_name(text, format_names, COUNT_OF(format_names), ret)
-                   ? NULL
-                   : "auto, logfmt or json";
-    if (type == CONFIG_SWAP_GUARD)
-        return config_value_parse_name(text, guard_names, COUNT_OF(guard_names), ret)
-                   ? NULL
-                   : "off, prefer or require";
-    if (type == CONFIG_DRA)
-        return config_value_parse_name(text, dra_names, COUNT_OF(dra_names), ret)
-                   ? NULL
-                   : "off, auto or on";
-    return config_value_parse_pack(text, ret) ? NULL : "binpack, spread, fgd or bid-price";
-}
-
-/* The address family, with its bytes in ret; 0: text is not an address. */
-static int config_value_parse_address(struct str text,
-                                      unsigned char ret[static sizeof(struct in6_addr)])
-{
-    char z[INET6_ADDRSTRLEN];
-    if (text.n >= sizeof(z) || memchr(text.p, '\0', text.n) != NULL)
-        return 0;
-    memcpy(z, text.p, text.n);
-    z[text.n] = '\0';
-    if (inet_pton(AF_INET, z, ret) == 1)
-        return AF_INET;
-    return inet_pton(AF_INET6, z, ret) == 1 ? AF_INET6 : 0;
-}
-
-bool config_address_is_loopback(struct str address)
-{
-    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    static const unsigned char loopback6[16] = {[15] = 1};
-    unsigned char a[sizeof(struct in6_addr)] = {0};
-    switch (config_value_parse_address(address, a)) {
-    case AF_INET:
-        return a[0] == 127;
-    case AF_INET6:
-        return memcmp(a, loopback6, sizeof(loopback6)) == 0 ||
-               (memcmp(a, mapped, sizeof(mapped)) == 0 && a[sizeof(mapped)] == 127);
-    default:
-        return false;
-    }
-}
-
-/* Whether text is a DNS subdomain, as names of Kubernetes objects are; may be "" if min is 0. */
-static bool config_value_parse_dns_name(struct str text, uint64_t min, uint64_t max)
-{
-    bool begins = true; /* at the start of a label; it starts and ends with a letter or digit */
-    if (text.n < min || text.n > max)
-        return false;
-    for (size_t i = 0; i < text.n; i++) {
-        char c = text.p[i];
-        bool solid = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        bool ends = i + 1 == text.n || text.p[i + 1] == '.';
-        if (c == '.' ? begins : !solid && (c != '-' || begins || ends))
-            return false;
-        begins = c == '.';
-    }
-    return text.n == 0 || !begins;
+    value_put_words(&all, config_type_name(type));
+    return config_value_must_be(reterr, text, buf_cstr(&all));
 }
 
 static enum errc config_value_parse_dialects(struct str text, uint64_t *ret, struct err *reterr)
@@ -158,11 +70,10 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
                              struct config_value *ret, struct err *reterr)
 {
     struct config_value v = {.text = text};
-    unsigned char address[sizeof(struct in6_addr)];
-    const char *words = NULL;
+    unsigned char address[16];
     switch (type) {
     case CONFIG_ADDRESS:
-        if (config_value_parse_address(text, address) == 0)
+        if (value_read_address(text, address) == 0)
             return config_value_must_be(reterr, text, "an IPv4 or IPv6 address");
         break;
     case CONFIG_PATH:
@@ -170,7 +81,7 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
             return config_value_must_be(reterr, text, "a path without NUL");
         break;
     case CONFIG_NAME:
-        if (!config_value_parse_dns_name(text, min, max))
+        if (text.n < min || text.n > max || (text.n > 0 && !value_is_dns_name(text)))
             return config_value_must_be(reterr, text,
                                         "a name of lower-case letters, digits, '-' and '.'");
         break;
@@ -199,9 +110,8 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
     case CONFIG_PACK:
     case CONFIG_SWAP_GUARD:
     case CONFIG_DRA:
-        words = config_value_parse_word(type, text, &v.number);
-        if (words != NULL)
-            return config_value_must_be(reterr, text, words);
+        if (config_value_parse_word(type, text, &v.number, reterr) != OK)
+            return ERR_RANGE;
         break;
     case CONFIG_DIALECTS:
         if (config_value_parse_dialects(text, &v.number, reterr) != OK)
@@ -288,30 +198,19 @@ void config_value_print(enum config_type type, const struct config_value *v, str
         config_value_print_number(type, v->number, out);
         break;
     case CONFIG_BOOL:
-        assert(v->number < COUNT_OF(bool_names));
-        buf_put(out, str_of(bool_names[v->number]));
+        buf_put(out, v->number != 0 ? STR("true") : STR("false"));
         break;
     case CONFIG_LOG_LEVEL:
-        assert(v->number < COUNT_OF(level_names));
-        buf_put(out, str_of(level_names[v->number]));
-        break;
     case CONFIG_LOG_FORMAT:
-        assert(v->number < COUNT_OF(format_names));
-        buf_put(out, str_of(format_names[v->number]));
+    case CONFIG_SWAP_GUARD:
+    case CONFIG_DRA:
+        buf_put(out, value_word(config_type_name(type), (unsigned)v->number));
         break;
     case CONFIG_PACK:
         buf_put(out, str_of(pack_name((enum pack)v->number)));
         break;
-    case CONFIG_SWAP_GUARD:
-        assert(v->number < COUNT_OF(guard_names));
-        buf_put(out, str_of(guard_names[v->number]));
-        break;
     case CONFIG_DIALECTS:
         dialects_write((unsigned)v->number, out);
-        break;
-    case CONFIG_DRA:
-        assert(v->number < COUNT_OF(dra_names));
-        buf_put(out, str_of(dra_names[v->number]));
         break;
     }
 }

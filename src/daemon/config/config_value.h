@@ -53,6 +53,3 @@ void config_value_print(enum config_type type, const struct config_value *v, str
 
 /* The placeholder for a value in the usage: "ADDRESS", "DURATION", "debug|info|warn|error". */
 const char *config_type_name(enum config_type type);
-
-/* Whether only this machine can reach a CONFIG_ADDRESS. */
-bool config_address_is_loopback(struct str address);

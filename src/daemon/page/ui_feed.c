@@ -156,8 +156,7 @@ static void ui_feed_put_waste(const struct ui_feed *f, struct jwrite *w)
     uint64_t cents = (uint64_t)(l->waste * 100 + 0.5);
     buf_printf(&text, "%llu.%02llu", (unsigned long long)(cents / 100),
                (unsigned long long)(cents % 100));
-    jwrite_key(w, STR("waste"));
-    jwrite_raw(w, buf_str(&text));
+    jwrite_raw_at(w, STR("waste"), buf_str(&text));
 }
 
 static bool ui_feed_refresh_status(struct ui_feed *f)
@@ -167,16 +166,11 @@ static bool ui_feed_refresh_status(struct ui_feed *f)
     ui_feed_count_nodes(f);
     struct jwrite w = ui_feed_start_draft(f, "status");
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("ready"));
-    jwrite_bool(&w, ready);
-    jwrite_key(&w, STR("why"));
-    jwrite_str(&w, ready ? STR("") : why);
-    jwrite_key(&w, STR("leader"));
-    jwrite_bool(&w, ui_feed_leads(f));
-    jwrite_key(&w, STR("nodes"));
-    jwrite_u64(&w, f->nodes);
-    jwrite_key(&w, STR("cards"));
-    jwrite_u64(&w, f->cards);
+    jwrite_bool_at(&w, STR("ready"), ready);
+    jwrite_str_at(&w, STR("why"), ready ? STR("") : why);
+    jwrite_bool_at(&w, STR("leader"), ui_feed_leads(f));
+    jwrite_u64_at(&w, STR("nodes"), f->nodes);
+    jwrite_u64_at(&w, STR("cards"), f->cards);
     ui_feed_put_waste(f, &w);
     jwrite_object_end(&w);
     ui_feed_end_event(&f->draft);
@@ -233,10 +227,8 @@ static void ui_feed_put_hello(struct ui_stream *s, struct buf *out)
     ui_feed_begin_event(out, "hello");
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("version"));
-    jwrite_str(&w, STR(CARDPACK_VERSION));
-    jwrite_key(&w, STR("leader"));
-    jwrite_bool(&w, ui_feed_leads(s->feed));
+    jwrite_str_at(&w, STR("version"), STR(CARDPACK_VERSION));
+    jwrite_bool_at(&w, STR("leader"), ui_feed_leads(s->feed));
     jwrite_object_end(&w);
     ui_feed_end_event(out);
 }
@@ -252,8 +244,7 @@ static bool ui_feed_put_changed(const struct ui_stream *s, struct jwrite *w, str
     const struct changes *c = &s->feed->service->cache.changes;
     uint64_t limit = span->to;
     unsigned told = 0;
-    jwrite_key(w, STR("nodes"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("nodes"));
     for (const struct change_link *x = span->first; x != NULL && x->version <= limit;
          x = changes_next(c, x)) {
         if (told == PORTION_NODES || w->out->n >= PORTION_BYTES) {
@@ -280,8 +271,7 @@ static bool ui_feed_put_gone(const struct ui_stream *s, struct jwrite *w, const 
     const struct change_gone *g;
     uint64_t cursor = 0;
     bool any = false;
-    jwrite_key(w, STR("gone"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("gone"));
     for (const struct change_link *x = span->first; x != NULL && x->version <= span->to;
          x = changes_next(&cache->changes, x)) {
         const struct node *n = cache_changed_node(x);

@@ -29,8 +29,7 @@ static void ui_history_put(struct jwrite *w, const struct ui_history *h, struct 
                            size_t field)
 {
     size_t n = (size_t)MIN_OF(h->taken, (uint64_t)UI_HISTORY_SAMPLES);
-    jwrite_key(w, key);
-    jwrite_array_begin(w);
+    jwrite_array_at(w, key);
     for (size_t i = 0; i < n; i++) {
         size_t at = (h->next + UI_HISTORY_SAMPLES - n + i) % UI_HISTORY_SAMPLES;
         int64_t value;

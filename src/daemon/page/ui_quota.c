@@ -40,16 +40,11 @@ static void ui_quota_put_limit(struct jwrite *w, const struct quota_limit *limit
         [QUOTA_MEMORY] = "memory", [QUOTA_CARDS] = "cards", [QUOTA_COMPUTE] = "compute"};
     __int128 held = used == NULL ? 0 : used->of[kind];
     jwrite_object_begin(w);
-    jwrite_key(w, STR("kind"));
-    jwrite_str(w, str_of(kinds[kind]));
-    if (limit->scope != QUOTA_TOTAL) {
-        jwrite_key(w, limit->scope == QUOTA_POOL ? STR("pool") : STR("model"));
-        jwrite_str(w, limit->name);
-    }
-    jwrite_key(w, STR("used"));
-    jwrite_i64(w, (int64_t)MIN_OF(held, (__int128)INT64_MAX));
-    jwrite_key(w, STR("limit"));
-    jwrite_i64(w, limit->most[kind]);
+    jwrite_str_at(w, STR("kind"), str_of(kinds[kind]));
+    if (limit->scope != QUOTA_TOTAL)
+        jwrite_str_at(w, limit->scope == QUOTA_POOL ? STR("pool") : STR("model"), limit->name);
+    jwrite_i64_at(w, STR("used"), (int64_t)MIN_OF(held, (__int128)INT64_MAX));
+    jwrite_i64_at(w, STR("limit"), limit->most[kind]);
     jwrite_object_end(w);
 }
 
@@ -57,10 +52,8 @@ static void ui_quota_put_namespace(struct jwrite *w, const struct quota *q, stru
 {
     struct quota_account account = quota_account(q, name);
     jwrite_object_begin(w);
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, name);
-    jwrite_key(w, STR("limits"));
-    jwrite_array_begin(w);
+    jwrite_str_at(w, STR("name"), name);
+    jwrite_array_at(w, STR("limits"));
     for (size_t i = 0; i < account.entry->n_limits; i++) {
         for (unsigned k = 0; k < QUOTA_KINDS; k++) {
             if (account.entry->limits[i].most[k] != QUOTA_UNLIMITED)
@@ -80,12 +73,10 @@ void ui_quota_write(struct jwrite *w, const struct quota *q)
     size_t before = w->out->n;
     ui_quota_collect(q, &names);
     jwrite_object_begin(w);
-    jwrite_key(w, STR("namespaces"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("namespaces"));
     for (size_t i = 0; i < names.n && w->out->n - before < UI_QUOTA_BYTES; i++)
         ui_quota_put_namespace(w, q, *(const struct str *)names.items[i]);
     jwrite_array_end(w);
-    jwrite_key(w, STR("total"));
-    jwrite_u64(w, names.total);
+    jwrite_u64_at(w, STR("total"), names.total);
     jwrite_object_end(w);
 }

@@ -17,28 +17,20 @@ static void ui_write_put_str(struct jwrite *w, struct str key, struct str value)
 {
     if (value.n == 0)
         return;
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
-static void ui_write_put_number(struct jwrite *w, struct str key, int64_t value)
-{
-    jwrite_key(w, key);
-    jwrite_i64(w, value);
+    jwrite_str_at(w, key, value);
 }
 
 static void ui_write_put_some(struct jwrite *w, struct str key, int64_t value)
 {
     if (value != 0)
-        ui_write_put_number(w, key, value);
+        jwrite_i64_at(w, key, value);
 }
 
 static void ui_write_put_true(struct jwrite *w, struct str key, bool value)
 {
     if (!value)
         return;
-    jwrite_key(w, key);
-    jwrite_bool(w, true);
+    jwrite_bool_at(w, key, true);
 }
 
 /* What a node is written from. */
@@ -53,11 +45,11 @@ static void ui_write_held(struct jwrite *w, const struct held *h)
     jwrite_object_begin(w);
     ui_write_put_str(w, STR("namespace"), h->pod->namespace);
     ui_write_put_str(w, STR("name"), h->pod->name);
-    ui_write_put_number(w, STR("mem"), h->mem);
+    jwrite_i64_at(w, STR("mem"), h->mem);
     ui_write_put_some(w, STR("cores"), h->cores);
     ui_write_put_true(w, STR("reserved"), h->pod->state == POD_RESERVED);
     if (h->known)
-        ui_write_put_number(w, STR("usedMiB"), h->used_mib);
+        jwrite_i64_at(w, STR("usedMiB"), h->used_mib);
     ui_write_put_true(w, STR("exceeds"), h->exceeds);
     jwrite_object_end(w);
 }
@@ -67,8 +59,7 @@ static void ui_write_pods(struct jwrite *w, const struct ui_node *x, int64_t car
 {
     struct held_walk walk = {.node = x->node, .card = card, .all = x->all, .measured = x->measured};
     struct held h;
-    jwrite_key(w, STR("pods"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("pods"));
     while (held_next(&walk, &h))
         ui_write_held(w, &h);
     jwrite_array_end(w);
@@ -93,21 +84,21 @@ static void ui_write_card(struct jwrite *w, const struct ui_node *x, uint32_t i)
     int32_t numa = node_card_numa(n, i);
     struct uuid_room room _uninitialized_;
     jwrite_object_begin(w);
-    ui_write_put_number(w, STR("id"), i);
-    ui_write_put_number(w, STR("total"), c->total);
-    ui_write_put_number(w, STR("used"), c->used);
+    jwrite_i64_at(w, STR("id"), i);
+    jwrite_i64_at(w, STR("total"), c->total);
+    jwrite_i64_at(w, STR("used"), c->used);
     ui_write_put_some(w, STR("cores"), c->cores);
     ui_write_put_str(w, STR("model"), node_card_model(n, i));
     ui_write_put_str(w, STR("uuid"), node_card_uuid(n, i, &room));
     if (numa >= 0)
-        ui_write_put_number(w, STR("numa"), numa);
+        jwrite_i64_at(w, STR("numa"), numa);
     ui_write_put_str(w, STR("state"), ui_write_state_of(c));
     if (m != NULL) {
-        ui_write_put_number(w, STR("usedMiB"), m->used_mib);
-        ui_write_put_number(w, STR("sizeMiB"), m->total_mib);
+        jwrite_i64_at(w, STR("usedMiB"), m->used_mib);
+        jwrite_i64_at(w, STR("sizeMiB"), m->total_mib);
     }
     if (m != NULL && m->busy_percent != MEASURED_BUSY_UNKNOWN)
-        ui_write_put_number(w, STR("busy"), m->busy_percent);
+        jwrite_i64_at(w, STR("busy"), m->busy_percent);
     ui_write_pods(w, x, i);
     jwrite_object_end(w);
 }
@@ -116,30 +107,28 @@ void ui_write_node(struct jwrite *w, const struct measured *m, const struct node
 {
     const struct ui_node x = {.node = n, .all = m, .measured = measured_of(m, n->name)};
     jwrite_object_begin(w);
-    jwrite_key(w, STR("name"));
-    jwrite_str(w, n->name);
-    ui_write_put_number(w, STR("total"), n->total);
-    ui_write_put_number(w, STR("used"), n->used);
+    jwrite_str_at(w, STR("name"), n->name);
+    jwrite_i64_at(w, STR("total"), n->total);
+    jwrite_i64_at(w, STR("used"), n->used);
     if (n->limit < n->total)
-        ui_write_put_number(w, STR("limit"), n->limit);
+        jwrite_i64_at(w, STR("limit"), n->limit);
     if (node_left(n) != n->total - n->used)
-        ui_write_put_number(w, STR("left"), node_left(n));
+        jwrite_i64_at(w, STR("left"), node_left(n));
     if (n->sizes != NULL) {
         ui_write_put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
         ui_write_put_str(w, STR("pool"), n->sizes->pool);
         ui_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
     }
-    jwrite_key(w, STR("cards"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("cards"));
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
             ui_write_card(w, &x, i);
     }
     if (n->unplaced > 0) {
         jwrite_object_begin(w);
-        ui_write_put_number(w, STR("id"), -1);
-        ui_write_put_number(w, STR("total"), 0);
-        ui_write_put_number(w, STR("used"), n->unplaced);
+        jwrite_i64_at(w, STR("id"), -1);
+        jwrite_i64_at(w, STR("total"), 0);
+        jwrite_i64_at(w, STR("used"), n->unplaced);
         ui_write_pods(w, &x, -1);
         jwrite_object_end(w);
     }
@@ -208,17 +197,15 @@ static void ui_write_because(struct jwrite *w, const struct request *r,
 {
     if (reason == NULL)
         return;
-    jwrite_key(w, STR("because"));
-    jwrite_object_begin(w);
+    jwrite_object_at(w, STR("because"));
     for (size_t v = 0; v < VERDICT_COUNT; v++) {
         char bytes[TEXT_BYTES];
         struct buf text = BUF_ON(bytes);
         if (v == VERDICT_FITS || reason->counts[v] == 0)
             continue;
         ui_write_figure(&text, r, reason, (enum verdict)v);
-        jwrite_key(w, str_of(verdict_name((enum verdict)v)));
-        jwrite_object_begin(w);
-        ui_write_put_number(w, STR("nodes"), reason->counts[v]);
+        jwrite_object_at(w, str_of(verdict_name((enum verdict)v)));
+        jwrite_i64_at(w, STR("nodes"), reason->counts[v]);
         if (!buf_failed(&text))
             ui_write_put_str(w, STR("text"), buf_str(&text));
         jwrite_object_end(w);
@@ -255,14 +242,12 @@ void ui_write_pending(struct jwrite *w, const struct cache *c, const struct ui_r
     }
     ui_least_sort(&oldest);
     jwrite_object_begin(w);
-    jwrite_key(w, STR("pods"));
-    jwrite_array_begin(w);
+    jwrite_array_at(w, STR("pods"));
     for (size_t i = 0; i < oldest.n; i++) {
         const struct pod *p = oldest.items[i];
         ui_write_waiting(w, p, ui_reasons_get(reasons, p->uid));
     }
     jwrite_array_end(w);
-    jwrite_key(w, STR("total"));
-    jwrite_u64(w, oldest.total);
+    jwrite_u64_at(w, STR("total"), oldest.total);
     jwrite_object_end(w);
 }

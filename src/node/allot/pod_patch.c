@@ -10,8 +10,7 @@
 
 static void pod_patch_put(struct jwrite *w, struct buf *text, struct str name)
 {
-    jwrite_key(w, name);
-    jwrite_str(w, buf_str(text));
+    jwrite_str_at(w, name, buf_str(text));
 }
 
 static void pod_patch_put_cards(struct jwrite *w, struct buf *text, const struct roster *r,
@@ -59,10 +58,8 @@ static void pod_patch_put_annotations(struct jwrite *w, struct buf *text, const 
         pod_patch_put_cards(w, text, r, step->pod, h);
     if (step->action == EXCHANGE_MARK || step->action == EXCHANGE_FINISH)
         pod_patch_put_vacated(w, text, &step->vacated);
-    if (step->assigned) {
-        jwrite_key(w, GPUSHARE_ANNOTATION_ASSIGNED);
-        jwrite_str(w, STR("true"));
-    }
+    if (step->assigned)
+        jwrite_str_at(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("true"));
     jwrite_object_end(w);
 }
 
@@ -71,8 +68,7 @@ static void pod_patch_put_version(struct jwrite *w, uint64_t version)
     char bytes[24];
     struct buf text = BUF_ON(bytes);
     buf_put_u64(&text, version);
-    jwrite_key(w, STR("resourceVersion"));
-    jwrite_str(w, buf_str(&text));
+    jwrite_str_at(w, STR("resourceVersion"), buf_str(&text));
 }
 
 static struct holding *pod_patch_holding(const struct roster_pod *p)
@@ -98,10 +94,8 @@ enum errc pod_patch_write(struct buf *out, const struct roster *r, const struct 
     buf_init(&text, PATCH_TEXT_MAX);
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("metadata"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR("uid"));
-    jwrite_str(&w, step->pod->uid);
+    jwrite_object_at(&w, STR("metadata"));
+    jwrite_str_at(&w, STR("uid"), step->pod->uid);
     if (step->action != EXCHANGE_ASSIGN && step->pod->version != 0)
         pod_patch_put_version(&w, step->pod->version);
     jwrite_key(&w, STR("annotations"));

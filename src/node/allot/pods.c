@@ -97,16 +97,6 @@ static void pods_on_end(void *ctx)
     p->ops.end(p->ops.ctx);
 }
 
-static void pods_on_note(void *ctx, const char *what, const struct err *err, uint64_t retry_in_ms)
-{
-    (void)ctx;
-    if (err == NULL || err->code == OK)
-        log_debug(what, kv_cstr("of", "pods"));
-    else
-        log_warn(what, kv_cstr("of", "pods"), kv_cstr("error", err->text),
-                 kv_uint("retry_in_ms", retry_in_ms));
-}
-
 static void pods_on_again(struct timer *t)
 {
     pods_relist(CONTAINER_OF(t, struct pods, again));
@@ -117,26 +107,18 @@ static void pods_on_again(struct timer *t)
 static enum errc pods_start(struct pods *p, struct kube_api *api, struct str node,
                             struct err *reterr)
 {
-    struct buf selector;
-    buf_init(&selector, 4 * KIB);
-    buf_put(&selector, STR("fieldSelector="));
-    kube_put_escaped(&selector, STR("spec.nodeName="));
-    kube_put_escaped(&selector, node);
     struct reflector_settings s = {.path = STR("/api/v1/pods"),
                                    .kind = STR("PodList"),
-                                   .selector = buf_str(&selector),
+                                   .field = STR("spec.nodeName"),
+                                   .equals = node,
                                    .page_size = PAGE_SIZE,
                                    .quiet_ms = QUIET_MS};
     struct reflector_sink sink = {.begin = pods_on_begin,
                                   .change = pods_on_change,
                                   .end = pods_on_end,
-                                  .note = pods_on_note,
+                                  .of = "pods",
                                   .ctx = p};
-    enum errc code = buf_failed(&selector)
-                         ? err_set(reterr, buf_fault(&selector), "no memory for the pods")
-                         : reflector_new(p->loop, api, &s, &sink, &p->reflector, reterr);
-    buf_done(&selector);
-    return code;
+    return reflector_new(p->loop, api, &s, &sink, &p->reflector, reterr);
 }
 
 enum errc pods_new(struct loop *l, struct kube_api *api, struct str node,

@@ -3,25 +3,17 @@
 
 #include "core/gpushare.h"
 
-static void announce_write_text(struct jwrite *w, struct str key, struct str value)
-{
-    jwrite_key(w, key);
-    jwrite_str(w, value);
-}
-
 static void announce_write_known(struct jwrite *w, struct str key, struct str value)
 {
     if (value.n > 0)
-        announce_write_text(w, key, value);
+        jwrite_str_at(w, key, value);
 }
 
 static void announce_write_card(struct jwrite *w, const struct announce_card *c)
 {
     jwrite_object_begin(w);
-    jwrite_key(w, STR("index"));
-    jwrite_u64(w, c->index);
-    jwrite_key(w, STR("memory"));
-    jwrite_i64(w, c->units);
+    jwrite_u64_at(w, STR("index"), c->index);
+    jwrite_i64_at(w, STR("memory"), c->units);
     if (c->model.n > 0) {
         /* With hyphens, as nvidia.com/gpu.product has it: pods select by such names. */
         jwrite_key(w, STR("model"));
@@ -30,12 +22,10 @@ static void announce_write_card(struct jwrite *w, const struct announce_card *c)
     announce_write_known(w, STR("uuid"), c->uuid);
     announce_write_known(w, STR("pci"), c->pci);
     announce_write_known(w, STR("profile"), c->profile);
-    if (c->numa >= 0) {
-        jwrite_key(w, STR("numa"));
-        jwrite_i64(w, c->numa);
-    }
+    if (c->numa >= 0)
+        jwrite_i64_at(w, STR("numa"), c->numa);
     if (c->health == GPU_UNHEALTHY)
-        announce_write_text(w, STR("health"), STR("Unhealthy"));
+        jwrite_str_at(w, STR("health"), STR("Unhealthy"));
     jwrite_object_end(w);
 }
 
@@ -73,9 +63,8 @@ static void announce_write_count(struct jwrite *w, struct str key, const struct 
     char bytes[32];
     struct buf text = BUF_ON(bytes);
     buf_put_u64(&text, n->count);
-    jwrite_key(w, key);
-    jwrite_object_begin(w);
-    announce_write_text(w, GPUSHARE_RESOURCE_COUNT, n->cards.n > 0 ? buf_str(&text) : STR_NULL);
+    jwrite_object_at(w, key);
+    jwrite_str_at(w, GPUSHARE_RESOURCE_COUNT, n->cards.n > 0 ? buf_str(&text) : STR_NULL);
     jwrite_object_end(w);
 }
 
@@ -85,21 +74,17 @@ void announce_write_node(struct buf *out, const struct announce_node *n)
     bool any = n->cards.n > 0;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    jwrite_key(&w, STR("metadata"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR("annotations"));
-    jwrite_object_begin(&w);
-    announce_write_text(&w, CARDPACK_ANNOTATION_CARDS, any ? n->cards : STR_NULL);
-    announce_write_text(&w, CARDPACK_ANNOTATION_LATE, any && n->late ? STR("true") : STR_NULL);
+    jwrite_object_at(&w, STR("metadata"));
+    jwrite_object_at(&w, STR("annotations"));
+    jwrite_str_at(&w, CARDPACK_ANNOTATION_CARDS, any ? n->cards : STR_NULL);
+    jwrite_str_at(&w, CARDPACK_ANNOTATION_LATE, any && n->late ? STR("true") : STR_NULL);
     jwrite_object_end(&w);
-    jwrite_key(&w, STR("labels"));
-    jwrite_object_begin(&w);
-    announce_write_text(&w, CARDPACK_LABEL_ISOLATION,
-                        any ? str_of(isolation_name(n->isolation)) : STR_NULL);
+    jwrite_object_at(&w, STR("labels"));
+    jwrite_str_at(&w, CARDPACK_LABEL_ISOLATION,
+                  any ? str_of(isolation_name(n->isolation)) : STR_NULL);
     jwrite_object_end(&w);
     jwrite_object_end(&w);
-    jwrite_key(&w, STR("status"));
-    jwrite_object_begin(&w);
+    jwrite_object_at(&w, STR("status"));
     announce_write_count(&w, STR("capacity"), n);
     announce_write_count(&w, STR("allocatable"), n);
     jwrite_object_end(&w);
@@ -112,17 +97,15 @@ void announce_write_map(struct buf *out, struct str name, struct str ill)
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
     if (name.n > 0) {
-        announce_write_text(&w, STR("apiVersion"), STR("v1"));
-        announce_write_text(&w, STR("kind"), STR("ConfigMap"));
-        jwrite_key(&w, STR("metadata"));
-        jwrite_object_begin(&w);
-        announce_write_text(&w, STR("name"), name);
-        announce_write_text(&w, STR("namespace"), GPUSHARE_UNHEALTHY_NAMESPACE);
+        jwrite_str_at(&w, STR("apiVersion"), STR("v1"));
+        jwrite_str_at(&w, STR("kind"), STR("ConfigMap"));
+        jwrite_object_at(&w, STR("metadata"));
+        jwrite_str_at(&w, STR("name"), name);
+        jwrite_str_at(&w, STR("namespace"), GPUSHARE_UNHEALTHY_NAMESPACE);
         jwrite_object_end(&w);
     }
-    jwrite_key(&w, STR("data"));
-    jwrite_object_begin(&w);
-    announce_write_text(&w, GPUSHARE_UNHEALTHY_KEY, ill);
+    jwrite_object_at(&w, STR("data"));
+    jwrite_str_at(&w, GPUSHARE_UNHEALTHY_KEY, ill);
     jwrite_object_end(&w);
     jwrite_object_end(&w);
 }

@@ -151,44 +151,26 @@ static void own_node_on_list(void *ctx)
     (void)ctx;
 }
 
-static void own_node_on_note(void *ctx, const char *what, const struct err *err,
-                             uint64_t retry_in_ms)
-{
-    (void)ctx;
-    if (err == NULL || err->code == OK)
-        log_debug(what, kv_cstr("of", "node"));
-    else
-        log_warn(what, kv_cstr("of", "node"), kv_cstr("error", err->text),
-                 kv_uint("retry_in_ms", retry_in_ms));
-}
-
 enum errc own_node_new(struct loop *l, struct kube_api *api, struct str node,
                        void (*changed)(void *ctx, const struct own_node_view *node), void *ctx,
                        struct own_node **ret, struct err *reterr)
 {
-    struct buf selector;
     struct own_node *o = mem_alloc(sizeof(*o));
     if (o == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the own node");
     *o = (struct own_node){.changed = changed, .ctx = ctx};
     arena_init(&o->arena, LIMIT_OBJECT_BYTES);
-    buf_init(&selector, 4 * KIB);
-    buf_put(&selector, STR("fieldSelector="));
-    kube_put_escaped(&selector, STR("metadata.name="));
-    kube_put_escaped(&selector, node);
     struct reflector_settings s = {.path = STR("/api/v1/nodes"),
                                    .kind = STR("NodeList"),
-                                   .selector = buf_str(&selector),
+                                   .field = STR("metadata.name"),
+                                   .equals = node,
                                    .quiet_ms = QUIET_MS};
     struct reflector_sink sink = {.begin = own_node_on_list,
                                   .change = own_node_on_change,
                                   .end = own_node_on_list,
-                                  .note = own_node_on_note,
+                                  .of = "node",
                                   .ctx = o};
-    enum errc code = buf_failed(&selector)
-                         ? err_set(reterr, buf_fault(&selector), "no memory for the own node")
-                         : reflector_new(l, api, &s, &sink, &o->reflector, reterr);
-    buf_done(&selector);
+    enum errc code = reflector_new(l, api, &s, &sink, &o->reflector, reterr);
     if (code != OK)
         (void)own_node_free(o);
     else

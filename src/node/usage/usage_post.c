@@ -104,22 +104,15 @@ static void usage_post_put_body(struct usage_post *p, bool create)
     jwrite_init(&w, &p->body);
     jwrite_object_begin(&w);
     if (create) {
-        jwrite_key(&w, STR("apiVersion"));
-        jwrite_str(&w, STR("v1"));
-        jwrite_key(&w, STR("kind"));
-        jwrite_str(&w, STR("ConfigMap"));
-        jwrite_key(&w, STR("metadata"));
-        jwrite_object_begin(&w);
-        jwrite_key(&w, STR("name"));
-        jwrite_str(&w, buf_str(&p->name));
-        jwrite_key(&w, STR("namespace"));
-        jwrite_str(&w, GPUSHARE_UNHEALTHY_NAMESPACE);
+        jwrite_str_at(&w, STR("apiVersion"), STR("v1"));
+        jwrite_str_at(&w, STR("kind"), STR("ConfigMap"));
+        jwrite_object_at(&w, STR("metadata"));
+        jwrite_str_at(&w, STR("name"), buf_str(&p->name));
+        jwrite_str_at(&w, STR("namespace"), GPUSHARE_UNHEALTHY_NAMESPACE);
         jwrite_object_end(&w);
     }
-    jwrite_key(&w, STR("data"));
-    jwrite_object_begin(&w);
-    jwrite_key(&w, STR(USAGE_KEY));
-    jwrite_str(&w, buf_str(&p->text));
+    jwrite_object_at(&w, STR("data"));
+    jwrite_str_at(&w, STR(USAGE_KEY), buf_str(&p->text));
     jwrite_object_end(&w);
     jwrite_object_end(&w);
 }

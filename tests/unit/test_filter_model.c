@@ -215,7 +215,7 @@ static bool was_copied(const struct refusal_memo *m)
 {
     for (unsigned i = 0; i < REFUSAL_KNOWN; i++) {
         const struct refusal_known *k = &m->all[i];
-        if (k->kinds != NULL && k->asked == m->asked && k->misses == 0)
+        if (k->kinds != NULL && k->asked == m->asked)
             return true;
     }
     return false;

@@ -46,8 +46,9 @@ struct refusal_known {
     unsigned n_reasons;
     size_t n_texts;
     char texts[REFUSAL_TEXTS_BYTES];
-    unsigned misses; /* questions in a row that were not answered from the maps */
-    size_t bytes;    /* of the maps and the kinds */
+    unsigned waits; /* questions since `begin`, while the maps are empty */
+    uint64_t retry; /* refusal_memo.asked at which the maps may be written; there was no room */
+    size_t bytes;   /* of the maps and the kinds */
     /* Of each candidate when the maps were written, 0 for one without an entry. Owned; NULL: the
      * maps are empty. */
     unsigned char *kinds;
@@ -57,7 +58,17 @@ struct refusal_known {
 /* Zeros: nothing is remembered. */
 struct refusal_memo {
     struct refusal_known all[REFUSAL_KNOWN];
-    uint64_t asked; /* questions so far */
+    uint64_t asked;  /* questions so far */
+    uint64_t tries;  /* how often maps were written, or had no room */
+    unsigned unused; /* maps in a row that answered no question after the one that wrote them */
+    uint64_t retry;  /* `asked` at which maps may be written after too many of those */
+};
+
+/* Whether a question with the reasons of a known one is another one like it. */
+enum refusal_likeness {
+    REFUSAL_OTHER,  /* too many of its candidates have another kind */
+    REFUSAL_NOTED,  /* it is, but the maps are empty */
+    REFUSAL_COPIES, /* the maps have most of its entries */
 };
 
 void refusal_memo_done(struct refusal_memo *m);
@@ -69,13 +80,13 @@ struct refusal_known *refusal_memo_begin(struct refusal_memo *m, uint64_t list, 
 /* Another one of its reasons. Too many or too long: the question is not remembered. */
 void refusal_memo_note(struct refusal_known *k, const struct refusal_reason *r);
 
-/*
- * Another question with the known reasons, whose candidates have these kinds: 0 for one that is not
- * refused. Returns whether the maps have enough of its entries, after they were written anew if
- * they missed several questions.
- */
-bool refusal_memo_prepare(struct refusal_memo *m, struct refusal_known *k, const struct str *names,
-                          const unsigned char *kinds);
+/* Whether so many of n candidates are too many to be without an entry in the maps. */
+bool refusal_memo_misses_many(size_t n, size_t missed);
+
+/* A question with the known reasons, whose candidates have these kinds: 0 for one that is not
+ * refused. Writes the maps if such a question was asked often enough. */
+enum refusal_likeness refusal_memo_prepare(struct refusal_memo *m, struct refusal_known *k,
+                                           const struct str *names, const unsigned char *kinds);
 
 /* The first candidate from i on whose kind is another one than the maps were written with, or n. */
 size_t refusal_memo_same(const struct refusal_known *k, const unsigned char *kinds, size_t i);

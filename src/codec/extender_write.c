@@ -12,8 +12,9 @@
 /* How much of a string is copied at once. */
 #define COPY_STEP 32
 
-/* A reason that is longer is not remembered. */
-#define REASON_BYTES 1024
+/* The reasons of a question that are compared with known ones; one that does not fit is none of
+ * them. */
+#define REASONS_BYTES ((size_t)2 * REFUSAL_TEXTS_BYTES)
 
 /* What an entry of a HostPriorityList has beside its name. */
 #define PRIORITY_BYTES (sizeof("{\"Host\":\"\",\"Score\":255},"))
@@ -232,6 +233,7 @@ static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum
     struct written_texts texts _uninitialized_;
     uint32_t found[GATHER_MAX] _uninitialized_;
     size_t at = extender_write_has_offers(r->offers, args->n, from) ? 0 : args->n;
+    size_t alone = 0; /* candidates with a text of their own */
     if (at == args->n)
         return;
     memset(&texts, 0, sizeof(texts));
@@ -245,6 +247,7 @@ static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum
             bool common = false;
             struct str text = r->reason(r->ctx, found[k], &common);
             struct written written = extender_write_refusal(w, args, found[k], text);
+            alone += common ? 0 : 1;
             if (!common)
                 continue;
             written.unresolvable = r->offers[found[k]] == OFFER_UNRESOLVABLE;
@@ -253,7 +256,7 @@ static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum
         }
     }
     if (which == REFUSAL_ALL && r->memo != NULL && r->known == NULL && texts.longest > 0 &&
-        !buf_failed(w->out))
+        !refusal_memo_misses_many(args->n, alone) && !buf_failed(w->out))
         extender_write_note(r, w->out, &texts);
 }
 
@@ -272,45 +275,87 @@ static void extender_write_known(struct jwrite *w, const struct refusals *r, enu
     }
 }
 
-/* Whether candidate i gets now what its kind got before. */
-static bool extender_write_is_reason(const struct refusals *r, const struct refusal_reason *known,
-                                     size_t i)
+/* What the candidates of a kind get now. */
+struct reason_now {
+    unsigned char kind;
+    bool there; /* there is such a candidate */
+    bool common;
+    bool unresolvable;
+    struct str text; /* if common: as struct refusal_reason; a view of `bytes` */
+};
+
+/* Several known questions have the same kinds: each reason is made once. */
+struct reasons_now {
+    struct reason_now all[REFUSAL_KNOWN * REFUSAL_REASONS];
+    unsigned n;
+    size_t n_bytes;
+    char bytes[REASONS_BYTES];
+};
+
+static void extender_write_make_reason(const struct refusals *r, struct reasons_now *now, size_t i,
+                                       struct reason_now *ret)
 {
-    char bytes[REASON_BYTES];
-    struct buf text = BUF_ON(bytes);
+    struct buf text = buf_on(now->bytes + now->n_bytes, sizeof(now->bytes) - now->n_bytes);
     struct jwrite w;
-    bool common = false;
     jwrite_init(&w, &text);
     buf_put(&text, STR("\":"));
-    extender_write_reason(&w, r->reason(r->ctx, i, &common));
-    return common && (r->offers[i] == OFFER_UNRESOLVABLE) == known->unresolvable &&
-           str_eq(buf_str(&text), known->text);
+    extender_write_reason(&w, r->reason(r->ctx, i, &ret->common));
+    ret->unresolvable = r->offers[i] == OFFER_UNRESOLVABLE;
+    ret->common = ret->common && !buf_failed(&text);
+    ret->text = buf_str(&text);
+    if (ret->common)
+        now->n_bytes += text.n;
 }
 
-/* Of the kinds that this question has, too, which must be one at least. */
-static bool extender_write_has_reasons(const struct refusals *r, const struct refusal_known *k)
+static const struct reason_now *
+extender_write_reason_of(const struct refusals *r, struct reasons_now *now, unsigned char kind)
+{
+    for (unsigned i = 0; i < now->n; i++) {
+        if (now->all[i].kind == kind)
+            return &now->all[i];
+    }
+    assert(now->n < COUNT_OF(now->all));
+    const unsigned char *found = memchr(r->kinds, kind, r->args->n);
+    struct reason_now *made = &now->all[now->n++];
+    *made = (struct reason_now){.kind = kind, .there = found != NULL};
+    if (found != NULL)
+        extender_write_make_reason(r, now, (size_t)(found - r->kinds), made);
+    return made;
+}
+
+/* Whether the kinds that this question has, too, get now what they got before. They must be one at
+ * least. */
+static bool extender_write_has_reasons(const struct refusals *r, struct reasons_now *now,
+                                       const struct refusal_known *k)
 {
     bool any = false;
     for (unsigned i = 0; i < k->n_reasons; i++) {
         const struct refusal_reason *known = &k->reasons[i];
-        const unsigned char *found = memchr(r->kinds, known->kind, r->args->n);
-        if (found == NULL)
+        const struct reason_now *is = extender_write_reason_of(r, now, known->kind);
+        if (!is->there)
             continue;
-        if (!extender_write_is_reason(r, known, (size_t)(found - r->kinds)))
+        if (!is->common || is->unresolvable != known->unresolvable ||
+            !str_eq(is->text, known->text))
             return false;
         any = true;
     }
     return any;
 }
 
-static struct refusal_known *extender_write_find(const struct refusals *r)
+/* Finds the known question that this one is like. */
+static void extender_write_find(struct refusals *r)
 {
-    for (unsigned i = 0; r->memo != NULL && i < REFUSAL_KNOWN; i++) {
+    struct reasons_now now _uninitialized_;
+    now.n = 0;
+    now.n_bytes = 0;
+    for (unsigned i = 0; r->memo != NULL && r->known == NULL && i < REFUSAL_KNOWN; i++) {
         struct refusal_known *k = &r->memo->all[i];
-        if (k->list == r->args->list && extender_write_has_reasons(r, k))
-            return k;
+        if (k->list != r->args->list || !extender_write_has_reasons(r, &now, k))
+            continue;
+        enum refusal_likeness like = refusal_memo_prepare(r->memo, k, r->args->names, r->kinds);
+        r->known = like == REFUSAL_OTHER ? NULL : k;
+        r->prepared = like == REFUSAL_COPIES;
     }
-    return NULL;
 }
 
 static void extender_write_refused(struct jwrite *w, const struct refusals *r,
@@ -373,8 +418,7 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
                          .reason = reason,
                          .ctx = ctx,
                          .memo = memo == NULL || args->list == 0 ? NULL : &memo->refusals};
-    r.known = extender_write_find(&r);
-    r.prepared = r.known != NULL && refusal_memo_prepare(r.memo, r.known, args->names, kinds);
+    extender_write_find(&r);
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);

@@ -1,5 +1,7 @@
 /* Maps are written at the third question with the same reasons: pods that come once or twice are
- * not worth it. They stay as they are until too many candidates have changed. */
+ * not worth it. They stay as they are. A question of which they miss too much is another one, even
+ * if its reasons are the same: pods of two kinds may have a reason in common, and maps that are
+ * written for one and the other in turn serve none. */
 #include "codec/refusal_memo.h"
 
 #include "base/mem.h"
@@ -7,8 +9,8 @@
 
 #include <limits.h>
 
-/* Questions in a row that the maps miss before they are written anew. */
-#define MISSES 2
+/* Questions after the first one before the maps are written. */
+#define WAITS 2
 
 /* Candidates that the maps may miss: one of so many, or this number. */
 #define MISSED_PART 16
@@ -16,6 +18,11 @@
 
 /* Maps that were in use within so many questions do not make room for others. */
 #define IN_USE 32
+
+/* After so many maps that were for nothing, and for one that had no room, none is written within
+ * RETRY questions. */
+#define UNUSED_MAX 4
+#define RETRY      32
 
 static void refusal_memo_drop_maps(struct refusal_known *k)
 {
@@ -53,7 +60,8 @@ struct refusal_known *refusal_memo_begin(struct refusal_memo *m, uint64_t list, 
     k->n = n;
     k->n_reasons = 0;
     k->n_texts = 0;
-    k->misses = 0;
+    k->waits = 0;
+    k->retry = 0;
     return k;
 }
 
@@ -73,12 +81,24 @@ void refusal_memo_note(struct refusal_known *k, const struct refusal_reason *r)
         (struct refusal_reason){r->kind, r->unresolvable, {text, r->text.n}};
 }
 
+bool refusal_memo_misses_many(size_t n, size_t missed)
+{
+    return missed > MAX_OF(n / MISSED_PART, (size_t)MISSED_MIN);
+}
+
 /* ---- writing the maps ---- */
 
 /* The reasons by kind. */
 struct refusal_table {
     const struct refusal_reason *of[UCHAR_MAX + 1];
 };
+
+static void refusal_memo_tabulate(const struct refusal_known *k, struct refusal_table *ret)
+{
+    *ret = (struct refusal_table){.of = {NULL}};
+    for (unsigned i = 0; i < k->n_reasons; i++)
+        ret->of[k->reasons[i].kind] = &k->reasons[i];
+}
 
 static bool refusal_memo_has(const struct refusal_reason *r, enum refusal_map which)
 {
@@ -135,61 +155,81 @@ static bool refusal_memo_make_room(struct refusal_memo *m, size_t bytes)
     return bytes <= LIMIT_REFUSALS_BYTES && held <= LIMIT_REFUSALS_BYTES - bytes;
 }
 
-static bool refusal_memo_misses_many(const struct refusal_known *k, size_t missed)
+/* Candidates of a kind that has no text in common get no entry. */
+static size_t refusal_memo_count_without(const struct refusal_known *k,
+                                         const struct refusal_table *t, const unsigned char *kinds)
 {
-    return missed > MAX_OF(k->n / MISSED_PART, (size_t)MISSED_MIN);
+    size_t without = 0;
+    for (size_t i = 0; i < k->n; i++)
+        without += kinds[i] != 0 && t->of[kinds[i]] == NULL ? 1 : 0;
+    return without;
 }
 
-/* Candidates of a kind that has no text in common get no entry. False: they are too many. */
 static bool refusal_memo_keep_kinds(struct refusal_known *k, const struct refusal_table *t,
                                     const unsigned char *kinds)
 {
-    size_t without = 0;
-    for (size_t i = 0; i < k->n; i++) {
+    k->kinds = mem_alloc(k->n);
+    for (size_t i = 0; k->kinds != NULL && i < k->n; i++)
         k->kinds[i] = t->of[kinds[i]] == NULL ? 0 : kinds[i];
-        without += k->kinds[i] != kinds[i] ? 1 : 0;
-    }
-    return !refusal_memo_misses_many(k, without);
+    return k->kinds != NULL;
 }
 
 static bool refusal_memo_learn(struct refusal_memo *m, struct refusal_known *k,
-                               const struct str *names, const unsigned char *kinds)
+                               const struct refusal_table *t, const struct str *names,
+                               const unsigned char *kinds)
 {
-    struct refusal_table t = {.of = {NULL}};
     size_t bytes[REFUSAL_MAPS];
     size_t all = k->n + REFUSAL_MAPS * (k->n + 1) * sizeof(uint32_t);
-    for (unsigned i = 0; i < k->n_reasons; i++)
-        t.of[k->reasons[i].kind] = &k->reasons[i];
     for (unsigned i = 0; i < REFUSAL_MAPS; i++) {
-        bytes[i] = refusal_memo_bytes(k, &t, (enum refusal_map)i, names, kinds);
+        bytes[i] = refusal_memo_bytes(k, t, (enum refusal_map)i, names, kinds);
         all += bytes[i];
     }
-    refusal_memo_drop_maps(k);
-    if (!refusal_memo_make_room(m, all))
+    m->tries++;
+    if (!refusal_memo_make_room(m, all)) {
+        k->retry = m->asked + RETRY;
         return false;
+    }
     k->bytes = all;
-    k->kinds = mem_alloc(k->n);
-    return k->kinds != NULL && refusal_memo_keep_kinds(k, &t, kinds) &&
-           refusal_memo_write(k, &t, REFUSAL_ALL, bytes[REFUSAL_ALL], names) &&
-           refusal_memo_write(k, &t, REFUSAL_UNRESOLVABLE, bytes[REFUSAL_UNRESOLVABLE], names);
+    if (refusal_memo_keep_kinds(k, t, kinds) &&
+        refusal_memo_write(k, t, REFUSAL_ALL, bytes[REFUSAL_ALL], names) &&
+        refusal_memo_write(k, t, REFUSAL_UNRESOLVABLE, bytes[REFUSAL_UNRESOLVABLE], names))
+        return true;
+    refusal_memo_forget(k);
+    return false;
 }
 
-bool refusal_memo_prepare(struct refusal_memo *m, struct refusal_known *k, const struct str *names,
-                          const unsigned char *kinds)
+static enum refusal_likeness refusal_memo_recall(struct refusal_memo *m, struct refusal_known *k,
+                                                 const unsigned char *kinds)
 {
     size_t missed = 0;
-    k->asked = ++m->asked;
-    for (size_t i = 0; k->kinds != NULL && i < k->n; i++)
+    for (size_t i = 0; i < k->n; i++)
         missed += k->kinds[i] != kinds[i] ? 1 : 0;
-    bool known = k->kinds != NULL && !refusal_memo_misses_many(k, missed);
-    k->misses = known ? 0 : k->misses + 1;
-    if (known || k->misses < MISSES)
-        return known;
-    k->misses = 0;
-    known = refusal_memo_learn(m, k, names, kinds);
-    if (!known)
-        refusal_memo_forget(k);
-    return known;
+    if (refusal_memo_misses_many(k->n, missed))
+        return REFUSAL_OTHER;
+    k->asked = ++m->asked;
+    m->unused = 0;
+    return REFUSAL_COPIES;
+}
+
+enum refusal_likeness refusal_memo_prepare(struct refusal_memo *m, struct refusal_known *k,
+                                           const struct str *names, const unsigned char *kinds)
+{
+    struct refusal_table t;
+    if (k->kinds != NULL)
+        return refusal_memo_recall(m, k, kinds);
+    if (m->asked < k->retry || (m->unused >= UNUSED_MAX && m->asked < m->retry)) {
+        k->asked = ++m->asked;
+        return REFUSAL_NOTED;
+    }
+    refusal_memo_tabulate(k, &t);
+    if (refusal_memo_misses_many(k->n, refusal_memo_count_without(k, &t, kinds)))
+        return REFUSAL_OTHER;
+    k->asked = ++m->asked;
+    if (++k->waits < WAITS || !refusal_memo_learn(m, k, &t, names, kinds))
+        return REFUSAL_NOTED;
+    m->unused++;
+    m->retry = m->asked + RETRY;
+    return REFUSAL_COPIES;
 }
 
 /* ---- questions ---- */

@@ -1,6 +1,6 @@
 /*
- * A small cluster for test_judge_model.c: random events of all kinds, and requests of few shapes,
- * so that the same shape is asked again after some events.
+ * A small cluster for test_judge_model.c and test_filter_model.c: random events of all kinds, and
+ * requests of few shapes, so that the same shape is asked again after some events.
  */
 #pragma once
 
@@ -39,7 +39,7 @@ struct w_pod {
 };
 
 struct world {
-    struct cache cache;
+    struct cache *cache; /* the test's */
     struct w_pod shapes[W_SHAPES];
     uint64_t random;
     uint64_t seed;
@@ -76,7 +76,7 @@ static inline void apply(struct world *w, const char *what, const struct cache_e
 {
     struct effect fx;
     (void)snprintf(w->what, sizeof(w->what), "%s", what);
-    enum errc code = cache_apply(&w->cache, e, 1000 + w->step, &fx);
+    enum errc code = cache_apply(w->cache, e, 1000 + w->step, &fx);
     world_assert(w, code != ERR_NOMEM && code != ERR_INTERNAL);
 }
 
@@ -284,7 +284,7 @@ static inline void event_holder(struct world *w)
 static inline void event_keep(struct world *w)
 {
     struct str uid = some_uid(w);
-    const struct pod *p = cache_pod(&w->cache, uid);
+    const struct pod *p = cache_pod(w->cache, uid);
     if (p == NULL)
         return;
     struct placement there = {.n = 1};
@@ -360,10 +360,10 @@ static inline void event_dra(struct world *w)
 /* Part of a lesson, or a whole one. */
 static inline void event_lesson(struct world *w)
 {
-    struct policies *p = &w->cache.policies;
+    struct policies *p = &w->cache->policies;
     unsigned steps = once_in(w, 4) ? draw(w, 20) : UINT32_MAX;
     (void)snprintf(w->what, sizeof(w->what), "lesson");
-    if (p->market.solve == NULL && !policies_begin(p, &w->cache.nodes))
+    if (p->market.solve == NULL && !policies_begin(p, &w->cache->nodes))
         return;
     while (steps > 0 && policies_step(p))
         steps--;
@@ -400,17 +400,17 @@ static inline void world_step(struct world *w)
         event_lesson(w);
 }
 
-static inline void world_open(struct world *w, uint64_t seed)
+static inline void world_open(struct world *w, struct cache *cache, uint64_t seed)
 {
-    *w = (struct world){.random = seed, .seed = seed};
+    *w = (struct world){.cache = cache, .random = seed, .seed = seed};
 
     static const enum pack policies[] = {PACK_BINPACK, PACK_SPREAD, PACK_FGD, PACK_BID_PRICE};
 
-    cache_init(&w->cache, (struct map_seed){seed, 0});
-    w->cache.settings.node_policy = policies[draw(w, COUNT_OF(policies))];
-    w->cache.settings.card_policy = policies[draw(w, 2)];
-    w->cache.settings.shrink = once_in(w, 2);
-    w->cache.settings.swap_guard = (enum swap_guard)draw(w, 3);
+    cache_init(w->cache, (struct map_seed){seed, 0});
+    w->cache->settings.node_policy = policies[draw(w, COUNT_OF(policies))];
+    w->cache->settings.card_policy = policies[draw(w, 2)];
+    w->cache->settings.shrink = once_in(w, 2);
+    w->cache->settings.swap_guard = (enum swap_guard)draw(w, 3);
     for (uint32_t i = 0; i < W_SHAPES; i++)
         make_pod(w, &w->shapes[i], "shape", w_spaces[i % COUNT_OF(w_spaces)]);
     for (uint32_t i = 0; i < W_NODES; i++)

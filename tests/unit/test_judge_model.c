@@ -32,6 +32,7 @@ struct roll {
 };
 
 struct inquiry {
+    struct cache cache;
     struct world world;
     struct judge_memo memo;
     struct arena arena;
@@ -112,7 +113,7 @@ static void compare_refusal(struct inquiry *q, const struct judgement *a, size_t
     enum verdict v = (enum verdict)a->verdicts[i];
     if (text.p == NULL)
         return;
-    const struct node *n = cache_node(&q->world.cache, q->of->names[i]);
+    const struct node *n = cache_node(&q->cache, q->of->names[i]);
     world_assert(&q->world, v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED);
     world_assert(&q->world,
                  str_eq(text, reason_node(&scratch, q->of->names[i], n, &a->request, v)));
@@ -146,7 +147,7 @@ static void ask(struct inquiry *q)
                                      .n = q->of->n,
                                      .by_name = true,
                                      .list = q->of == q->rolls ? 0 : q->of->id};
-    struct cache *c = &q->world.cache;
+    struct cache *c = &q->cache;
     arena_reset(&q->arena);
     if (once_in(&q->world, 8))
         fail_alloc_arm(once_in(&q->world, 2) ? FAIL_ONCE : FAIL_FROM_THEN_ON,
@@ -176,7 +177,7 @@ static void set_quiet(struct world *w, uint32_t i, bool equal)
 
 static void run_history(uint64_t seed, struct inquiry *q)
 {
-    world_open(&q->world, seed);
+    world_open(&q->world, &q->cache, seed);
     arena_init(&q->arena, MIB);
     q->memo = (struct judge_memo){.n_rows = 0};
     memset(q->rolls, 0, sizeof(q->rolls));
@@ -192,7 +193,7 @@ static void run_history(uint64_t seed, struct inquiry *q)
     }
     judge_memo_done(&q->memo);
     arena_done(&q->arena);
-    cache_done(&q->world.cache);
+    cache_done(&q->cache);
 }
 
 /* Tables that can't be read and other dialects are not part of the world; NO_EXCLUSIVE and

@@ -237,6 +237,41 @@ START_TEST(the_limit_of_bytes)
 
 END_TEST
 
+/* The two sizes of a pair have a reason in common. Both are remembered, and then nothing is written
+ * anew. */
+START_TEST(sizes_that_share_a_reason)
+{
+    for (unsigned i = 0; i < 40; i++) {
+        refuse_all(1);
+        for (unsigned k = 0; k < NODES; k += i % 3 == 2 ? NODES : 2)
+            refuse(k, 2);
+        uint64_t tries = x.memo.refusals.tries;
+        (void)ask();
+        ck_assert_msg(i < 12 || (maps() == 2 && x.memo.refusals.tries == tries), "%u", i);
+    }
+}
+
+END_TEST
+
+/* What has no room is not tried again with each question, nor is what never serves. */
+START_TEST(maps_that_are_for_nothing)
+{
+    static char long_text[1000];
+    memset(long_text, 'y', sizeof(long_text) - 1);
+    for (unsigned i = 0; i < 120; i++) {
+        (void)snprintf(x.texts[1], sizeof(x.texts[1]), "%u%.900s", _i == 0 ? i % 6 : 0, long_text);
+        refuse_all(1);
+        for (unsigned k = 0; _i == 1 && k < NODES / 4; k++)
+            refuse((k + i * NODES / 4 + i / 4) % NODES, 0);
+        for (unsigned k = 0; _i == 2 && k < NODES; k++)
+            refuse(k, draw(2));
+        (void)ask();
+    }
+    ck_assert_uint_lt(x.memo.refusals.tries, 25);
+}
+
+END_TEST
+
 START_TEST(random_questions)
 {
     x.random = (uint64_t)_i + 1;
@@ -294,6 +329,8 @@ int main(void)
     tcase_add_test(c, other_lists);
     tcase_add_test(c, too_long);
     tcase_add_test(c, the_limit_of_bytes);
+    tcase_add_test(c, sizes_that_share_a_reason);
+    tcase_add_loop_test(c, maps_that_are_for_nothing, 0, 3);
     tcase_add_loop_test(c, random_questions, 0, 40);
     tcase_add_test(c, no_memory);
     suite_add_tcase(s, c);

@@ -24,7 +24,7 @@
 /* An object that jmemo.h remembers, of which there are JMEMO_TEXTS: most pods have 3 to 20 KiB. */
 #define LIMIT_JMEMO_BYTES (64 * KIB)
 
-/* Each of the two maps that refusal_memo.h remembers: the refusals of some 4,000 nodes. */
+/* All that refusal_memo.h remembers: the refusals of some 4,000 nodes, once. */
 #define LIMIT_REFUSALS_BYTES (512 * KIB)
 
 /* Only the first LIMIT_LABELS labels of a pod are compared with PodDisruptionBudgets. */

@@ -92,6 +92,8 @@ static void extender_write_key(struct jwrite *w, const struct filter_args *args,
         jwrite_raw_key(w, extender_write_quoted(args->names[i]));
 }
 
+/* ---- refusals ---- */
+
 /* A reason that was written already, from the quote behind its node's name on. */
 struct written {
     size_t at;  /* where it is in the answer */
@@ -260,6 +262,8 @@ static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum
         extender_write_note(r, w->out, &texts);
 }
 
+/* ---- refusals that are remembered ---- */
+
 /* Copies what is known, and writes the entries of candidates that have changed. */
 static void extender_write_known(struct jwrite *w, const struct refusals *r, enum refusal_map which)
 {
@@ -369,6 +373,8 @@ static void extender_write_refused(struct jwrite *w, const struct refusals *r,
     jwrite_object_end(w);
 }
 
+/* ---- filter ---- */
+
 static void extender_write_some_names(struct jwrite *w, const struct filter_args *args,
                                       const unsigned char *offers)
 {
@@ -449,6 +455,8 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
     jwrite_str(&w, STR(""));
     jwrite_object_end(&w);
 }
+
+/* ---- prioritize and bind ---- */
 
 /* The end of an entry: ,"Score":10} and a comma. */
 struct rank_text {

@@ -14,6 +14,7 @@ With hostNetwork a port is taken once on a node: a rolling upgrade of two replic
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,6 @@ from scenarios.overlays import relative
 
 Json = Any
 
-# The kubelet takes a name that is an address as the node's address.
-NODES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 _FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
 _PATIENCE = "100s"
 
@@ -151,6 +150,15 @@ def _ready(pod: Json) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
+def _names() -> list[str]:
+    """
+    Names of three nodes: addresses, which the kubelet takes as the nodes' own. cardpack's ports are fixed, and
+    another run of the tests on this host may have them at the same time: so each has a network of its own.
+    """
+    network = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
+    return [f"{network}.{host}" for host in (2, 3, 4)]
+
+
 def _start_nodes(bench: Bench) -> None:
     """Three real nodes that have cardpack's image."""
     root, archive = bench.workdir / "image", bench.workdir / "cardpack.tar"
@@ -159,7 +167,7 @@ def _start_nodes(bench: Bench) -> None:
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
     check(done.returncode == 0, done.stderr)
     image.write_cardpack(root, archive)
-    workers = [bench.launch_worker(name, 0, archive) for name in NODES]
+    workers = [bench.launch_worker(name, 0, archive) for name in _names()]
     for worker in workers:
         worker.wait_ready()
 

@@ -13,7 +13,7 @@ from agent import RESOURCE, Agent, Watching, card_line
 from bench import Bench, check, dice, message, scenario
 from cluster import Json
 from component import wait_for
-from worker import Worker
+from worker import GONE, Worker
 
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
@@ -194,7 +194,7 @@ def backlog_after_a_restart(bench: Bench) -> None:
             wait_for(
                 lambda want=names: not any(bench.cluster.pod(n, bench.namespace) for n in want),
                 "all to be gone",
-                90,
+                GONE,
             )
         print(f"# {watching.moments} moments, {exchanged:g} pods exchanged")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent import Agent, Watching, card_line
 from bench import Bench, Skipped, check, dice, scenario
 from component import wait_for
-from worker import Worker
+from worker import GONE, Worker
 
 from scenarios.agents import ASSIGNED, IDX, all_run, annotation, gpu_pod, mps_daemon
 
@@ -46,7 +46,7 @@ def gone(bench: Bench, names: list[str]) -> None:
     wait_for(
         lambda: not any(bench.cluster.pod(name, bench.namespace) for name in names),
         "all to be gone",
-        90,
+        GONE,
     )
 
 

@@ -16,7 +16,7 @@ from bench import ROOT, Bench, Skipped, check, scenario
 from cluster import Json
 from component import Component, wait_for
 from container_truth import judge
-from worker import PLUGINS, Container, Worker
+from worker import GONE, PLUGINS, Container, Worker
 
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
@@ -206,7 +206,7 @@ def delete(sides: Sides, *names: str) -> None:
     for name in names:
         sides.bench.cluster.delete_pod(name, sides.bench.namespace, grace=1)
     wait_for(lambda: not any(sides.bench.cluster.pod(n, sides.bench.namespace) for n in names),
-             "the pods to be gone", 90)  # fmt: skip
+             "the pods to be gone", GONE)  # fmt: skip
 
 
 @scenario("node")

@@ -24,13 +24,15 @@ from bench import MANIFESTS, ROOT, Bench, check, scenario
 from cluster import CONTROLLERS
 from component import wait_for
 from renderings import CHART, find_renderer, helm, kustomize
+from worker import GONE
 
 from scenarios.overlays import relative
 
 Json = Any
 
 _FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
-_PATIENCE = "100s"
+# The second new pod of an upgrade waits for the port of the first old one, and so until that pod is gone (GONE).
+_PATIENCE = "200s"
 
 
 def _patch(bench: Bench) -> str:
@@ -82,7 +84,7 @@ class Rollout:
 
     def kubectl(self, *args: str) -> str:
         """Runs the release's kubectl in the namespace."""
-        return self.bench.cluster.kubectl("-n", self.namespace, *args, timeout=150).stdout
+        return self.bench.cluster.kubectl("-n", self.namespace, *args, timeout=240).stdout
 
     def status(self) -> None:
         """kubectl rollout status must end, and then both replicas are ready and one of them leads."""
@@ -109,7 +111,7 @@ class Rollout:
 
     def wait_gone(self, old: set[str]) -> None:
         """Waits until the pods are gone that a roll-out has replaced, and their leader's label."""
-        wait_for(lambda: not old & self.names(), "the old pods to be gone", 60)
+        wait_for(lambda: not old & self.names(), "the old pods to be gone", GONE)
         self.check_pods()
 
     def leaders(self) -> list[str]:

@@ -17,6 +17,8 @@ from worker import GONE, Worker
 
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+# A kubelet that has just started has no devices yet, or still counts those of pods that have ended.
+KUBELETS_OWN = ("devices unavailable", "unhealthy devices", "no healthy devices")
 
 
 def annotation(pod: Json, key: str) -> str:
@@ -36,7 +38,7 @@ def replace_rejected(bench: Bench, worker: Worker, names: list[str], units: int)
     for name in names:
         pod = bench.cluster.pod(name, bench.namespace)
         if pod is not None and pod["status"].get("reason") == "UnexpectedAdmissionError":
-            check("devices unavailable" in pod["status"]["message"], pod["status"])
+            check(any(text in pod["status"]["message"] for text in KUBELETS_OWN), pod["status"])
             bench.cluster.delete_pod(name, bench.namespace, grace=1)
             gpu_pod(bench, worker, name, units, annotations={"cardpack.io/card-policy": "spread"})
 

@@ -62,6 +62,12 @@ def right(bench: Bench, worker: Worker, names: list[str]) -> None:
         )
 
 
+def cards(bench: Bench, names: list[str]) -> dict[str, str]:
+    """The card of each pod, by the pod's UID."""
+    pods = [bench.get(name) for name in names]
+    return {pod["metadata"]["uid"]: annotation(pod, IDX) for pod in pods}
+
+
 @scenario("node")
 def late_binding(bench: Bench) -> None:
     """Equal pods in random order, a backlog, kill -9, a reboot: each has its card, none was exchanged."""
@@ -95,7 +101,7 @@ def late_binding(bench: Bench) -> None:
             if turn == 0:
                 gone(bench, names)
         check(watching.moments > 5, watching.trouble)
-    before = {name: annotation(bench.get(name), IDX) for name in names}
+    before = cards(bench, names)
     check({one.stat().st_mode & 0o777 for one in specs(worker)} == {0o644}, specs(worker))
     worker.cut_power()
     worker.machine.close()
@@ -107,7 +113,8 @@ def late_binding(bench: Bench) -> None:
         all_run(bench, worker, names, 180)
         agent.program.wait_ready()
     right(bench, worker, names)
-    check(before == {name: annotation(bench.get(name), IDX) for name in names}, before)
+    kept = {uid: card for uid, card in cards(bench, names).items() if uid in before}
+    check(kept.items() <= before.items(), (before, kept))  # the kubelet may have rejected some: KUBELETS_OWN
     exchanged += agent.metric("cardpack_node_exchanged_total")
     check(exchanged == 0, f"{exchanged:g} pods exchanged")
     gone(bench, names)

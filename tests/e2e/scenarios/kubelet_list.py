@@ -51,7 +51,7 @@ def podresources_differ(bench: Bench) -> None:
         check(any(line.startswith("ok podresources: ") for line in doctor(bench, 1)), doctor(bench, 1))
     card = annotation(bench.get("one"), IDX)
     other = str(1 - int(card))
-    with Refusing(bench, "pods/status") as webhook:
+    with Refusing(bench) as webhook:
         annotate(bench, "one", **{IDX: other})
         wait_for(lambda: agent.metric(DIFFER) == 1, "one container that differs", 90)
         check(webhook.refused > 0, "nothing was refused")

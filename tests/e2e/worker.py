@@ -302,7 +302,7 @@ class Worker:
         socket = self.machine.path(_SOCKET)
         return subprocess.run(
             [self.programs / "ctr", "--address", socket, "-n", "k8s.io", *args],
-            capture_output=True, text=True, timeout=60, check=check,
+            capture_output=True, text=True, timeout=180, check=check,
         )  # fmt: skip
 
     def import_image(self, archive: Path) -> None:

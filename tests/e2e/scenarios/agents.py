@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import tempfile
 import time
@@ -255,14 +256,20 @@ class Limits:
         """The limits in MiB of the pod's container that the driver keeps, by the card's UUID."""
         statuses = bench.get(pod)["status"].get("containerStatuses", [])
         ids = [s.get("containerID", "").rpartition("//")[2] for s in statuses]
-        lines = [one.split(" ", 3) for one in self.kept.read_text().splitlines()] if self.kept.exists() else []
+        if not self.kept.exists():
+            return {}
+        with self.kept.open() as kept:
+            fcntl.flock(kept, fcntl.LOCK_SH)  # the double empties the file before it writes it anew
+            lines = [one.split(" ", 3) for one in kept.read().splitlines()]
         return {line[0]: int(line[2]) >> 20 for line in lines if line[3].rpartition("/")[2] in ids}
 
     def preset(self, mib: int) -> None:
         """As if the container runtime set it: the containers have the limit of a cgroup above them."""
         tree = (self.worker.folder / "cgroup").resolve()
         text = "".join(f"GPU-{n} {mib << 20} {mib << 20} {tree}\n" for n in range(2))
-        self.kept.write_text(text)
+        fresh = self.kept.with_name(self.kept.name + ".new")
+        fresh.write_text(text)
+        fresh.rename(self.kept)
 
 
 def told_of(bench: Bench, reason: str, text: str = "") -> list[Json]:

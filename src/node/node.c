@@ -140,7 +140,7 @@ static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t versi
     in_use_set(&n->in_use, view);
     containers_set(&n->containers, view, json);
     if (n->enforce.means == ISOLATION_DRIVER_LIMITS || n->enforce.means == ISOLATION_MPS)
-        overrides_set(&n->overrides, view, json);
+        overrides_set(&n->overrides, view, json, containers_over(&n->containers, view->uid));
     allot_set_pod(n->allot, view, version);
     if (!n->listing)
         limits_look(n->limits, view->uid);

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster import GPU_MEM, ControlPlane, PodWrites
+from cluster import GPU_MEM, ApiError, ControlPlane, PodWrites
 from component import Ports, wait_for
 from daemon import Daemon
 from machine import Unsuited
@@ -173,9 +173,8 @@ class Bench(Lab):
                 self.patch_pod(pod["metadata"]["name"], {"metadata": {"finalizers": None}})
             asks = pod["spec"].get("schedulerName") != NOBODY
             waiting = waiting or (asks and not pod["spec"].get("nodeName"))
-        now = {"gracePeriodSeconds": 0}
-        self.cluster.must("DELETE", pods, now, timeout=120)
-        self.cluster.must("DELETE", "/api/v1/nodes", timeout=120)
+        self._delete_all(pods, {"gracePeriodSeconds": 0})
+        self._delete_all("/api/v1/nodes")
         maps = "/api/v1/namespaces/kube-system/configmaps"
         for item in self.cluster.list_all(maps):
             if item["metadata"]["name"].startswith(("unhealthy-gpu-", QUOTA_MAP)):
@@ -183,6 +182,17 @@ class Bench(Lab):
         wait_for(lambda: not self.cluster.list_all(pods), "the namespace to be empty", PATIENCE)
         if waiting:
             self.forget()
+
+    def _delete_all(self, path: str, body: Json = None) -> None:
+        """Deletes a collection. The API server ends a request after a minute, on a slow machine before the end."""
+
+        def deleted() -> bool:
+            status, answer = self.cluster.api("DELETE", path, body, timeout=120)
+            if status not in (200, 504):
+                raise ApiError(f"DELETE {path}", status, answer)
+            return status == 200
+
+        wait_for(deleted, f"{path} to be deleted", PATIENCE)
 
     def forget(self) -> None:
         """

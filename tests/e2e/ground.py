@@ -209,6 +209,7 @@ class Ground:
         wait_for(lambda: self.daemon.inspect("nowhere")["nodes"], "the mark")
         path = f"/api/v1/namespaces/{self.namespace}/pods/mark?gracePeriodSeconds=0"
         self.must("DELETE", path)
+        wait_for(lambda: not self.daemon.inspect("nowhere")["nodes"], "no mark")  # the next one may come at once
 
     def unhealthy(self, node: str, gpus: str) -> None:
         """Creates the ConfigMap of the node's unhealthy cards."""

@@ -87,7 +87,7 @@ def helm(*args: str | Path, good: bool = True, kubeconfig: Path | None = None) -
     if kubeconfig is not None:
         env |= {"KUBECONFIG": str(kubeconfig), "HOME": str(kubeconfig.parent)}
     done = subprocess.run(
-        [program, *args], capture_output=True, text=True, timeout=120, env=env, cwd="/"
+        [program, *args], capture_output=True, text=True, timeout=240, env=env, cwd="/"
     )
     check((done.returncode == 0) == good, f"helm {args}: {done.stdout}{done.stderr}")
     return done.stdout if good else done.stderr

@@ -2,7 +2,7 @@
 
     with SlowWebhook(bench) as webhook:
         webhook.delay("pod", 6.0)
-    with Refusing(bench, "pods/status"):
+    with Refusing(bench):
         ...
 """
 
@@ -32,6 +32,7 @@ class _Webhook:
     """A server that the API server asks; `allows` says what the answer is."""
 
     def __init__(self, bench: Bench, name: str, operation: str, resource: str) -> None:
+        self._bench = bench
         self._cluster = bench.cluster
         self._name = name
         self._lock = threading.Lock()
@@ -101,6 +102,8 @@ class _Webhook:
     def __enter__(self) -> Self:
         self._thread.start()
         self._cluster.must("POST", CONFIGURATIONS, self._configuration)
+        # The API server reads webhooks by a watch of its own: a request that comes before is not shown to it.
+        wait_for(self.is_asked, f"the API server to ask {self._name}")
         return self
 
     def __exit__(
@@ -117,18 +120,32 @@ class _Webhook:
         """The answer to this request."""
         raise NotImplementedError
 
+    def is_asked(self) -> bool:
+        """Sends a request that changes nothing; whether the API server has asked the webhook about it."""
+        raise NotImplementedError
+
 
 class Refusing(_Webhook):
-    """Refuses every change of a resource that does not come from a kubelet."""
+    """Refuses every change of a pod's status that does not come from a kubelet. There is a pod already."""
 
-    def __init__(self, bench: Bench, resource: str) -> None:
-        super().__init__(bench, "refusing", "UPDATE", resource)
+    def __init__(self, bench: Bench) -> None:
+        super().__init__(bench, "refusing", "UPDATE", "pods/status")
         self.refused = 0
 
     def allows(self, asked: Json) -> bool:
         kubelet = str(asked["userInfo"].get("username", "")).startswith("system:node:")
         self.refused += not kubelet
         return kubelet
+
+    def is_asked(self) -> bool:
+        pods = f"/api/v1/namespaces/{self._bench.namespace}/pods"
+        name = self._cluster.list_all(pods)[0]["metadata"]["name"]
+        body = {"metadata": {"annotations": {"example.com/asks": "the webhook"}}}
+        path, merge = f"{pods}/{name}/status?dryRun=All", "application/merge-patch+json"
+        self._cluster.api("PATCH", path, body, content_type=merge)
+        asked = self.refused > 0
+        self.refused = 0
+        return asked
 
 
 class SlowWebhook(_Webhook):
@@ -142,6 +159,12 @@ class SlowWebhook(_Webhook):
     def allows(self, asked: Json) -> bool:
         self.hold(asked["name"])
         return True
+
+    def is_asked(self) -> bool:
+        name = "asks-the-webhook"  # there is no such pod: the API server asks before it looks
+        body = {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": "none"}}
+        self._cluster.api("POST", f"/api/v1/namespaces/{self._bench.namespace}/pods/{name}/binding?dryRun=All", body)
+        return bool(self.asked(name))
 
     def delay(self, pod: str, seconds: float) -> None:
         """Sets the delay of that pod's later Bindings."""

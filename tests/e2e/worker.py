@@ -34,6 +34,9 @@ Json = Any
 
 PROGRAMS = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "busybox")
 PLUGINS = "/var/lib/kubelet/device-plugins"
+# Seconds until a deleted pod is gone. Most are gone when their container has ended; but kubelet 1.20 may wait until
+# it collects sandboxes, once a minute, and tell the API server up to 10 s later (66 s were seen).
+GONE = 120.0
 _SOCKET = "/run/containerd/containerd.sock"
 # A shell that ends at SIGTERM: process 1 of a container ignores signals that it has no handler for.
 FOREVER = ["/bin/sh", "-c", "trap 'exit 0' TERM; sleep 2147483647 & wait"]
@@ -299,7 +302,7 @@ class Worker:
         socket = self.machine.path(_SOCKET)
         return subprocess.run(
             [self.programs / "ctr", "--address", socket, "-n", "k8s.io", *args],
-            capture_output=True, text=True, timeout=60, check=check,
+            capture_output=True, text=True, timeout=180, check=check,
         )  # fmt: skip
 
     def import_image(self, archive: Path) -> None:

@@ -22,15 +22,23 @@ static void tear_down(void)
     containers_done(&c);
 }
 
-static void set(const char *uid, const char *status, const char *phase)
+static void set_deleting(const char *uid, const char *status, const char *phase, bool deleting)
 {
     char json[4096];
     char name[64];
     (void)snprintf(json, sizeof(json), "{\"kind\":\"Pod\",\"status\":%s,\"spec\":{}}", status);
     (void)snprintf(name, sizeof(name), "pod-%s", uid);
-    const struct pod_view v = {
-        .uid = str_of(uid), .namespace = STR("ns"), .name = str_of(name), .phase = str_of(phase)};
+    const struct pod_view v = {.uid = str_of(uid),
+                               .namespace = STR("ns"),
+                               .name = str_of(name),
+                               .phase = str_of(phase),
+                               .deleting = deleting};
     containers_set(&c, &v, str_of(json));
+}
+
+static void set(const char *uid, const char *status, const char *phase)
+{
+    set_deleting(uid, status, phase, false);
 }
 
 /* "pod/container", or "-" */
@@ -186,6 +194,26 @@ START_TEST(one_that_has_run)
 
 END_TEST
 
+/* A pod that is being deleted is over when none of its containers runs, whatever their IDs. */
+START_TEST(over)
+{
+    const char *runs = "{\"containerStatuses\":[" STATUS("x", "docker://" ID("1")) "]}";
+    const char *ended =
+        "{\"containerStatuses\":[" IN_STATE("x", "docker://" ID("1"), "terminated") "]}";
+    const char *unknown = "{\"containerStatuses\":[" STATUS("x", "podman://" ID("1")) "]}";
+    set("a", ended, "Running");
+    ck_assert(!containers_over(&c, STR("a")));
+    set_deleting("a", runs, "Running", true);
+    ck_assert(!containers_over(&c, STR("a")));
+    set_deleting("a", unknown, "Running", true);
+    ck_assert(!containers_over(&c, STR("a")));
+    set_deleting("a", ended, "Running", true);
+    ck_assert(containers_over(&c, STR("a")));
+    ck_assert(!containers_over(&c, STR("absent")));
+}
+
+END_TEST
+
 #define EACH ((size_t)9)
 
 /* Pods with EACH containers, in this state. */
@@ -254,6 +282,7 @@ int main(void)
     tcase_add_test(t, left_out);
     tcase_add_test(t, too_many);
     tcase_add_test(t, one_that_has_run);
+    tcase_add_test(t, over);
     tcase_add_test(t, too_many_that_run);
     suite_add_tcase(s, t);
     t = tcase_create("memory");

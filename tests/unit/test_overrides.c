@@ -45,7 +45,8 @@ END_TEST
 
 static struct overrides o;
 
-static void set(const char *uid, const char *cards, const char *phase, bool overrides)
+static void set_over(const char *uid, const char *cards, const char *phase, bool overrides,
+                     bool over)
 {
     struct container_view asks = {.name = STR("c"), .mem = STR("4")};
     const struct pod_view v = {.uid = str_of(uid),
@@ -57,7 +58,13 @@ static void set(const char *uid, const char *cards, const char *phase, bool over
                                .n_containers = 1};
     overrides_set(&o, &v,
                   overrides ? STR(POD("\"containers\":[" ENV("c", "CUDA_VISIBLE_DEVICES") "]"))
-                            : STR(POD("")));
+                            : STR(POD("")),
+                  over);
+}
+
+static void set(const char *uid, const char *cards, const char *phase, bool overrides)
+{
+    set_over(uid, cards, phase, overrides, false);
 }
 
 START_TEST(over_a_life)
@@ -80,7 +87,11 @@ START_TEST(over_a_life)
     set("u4", "3", "Running", true);
     overrides_gone(&o, STR("u4"));
     ck_assert_ptr_null(overrides_on(&o, 3));
+    /* it is being deleted, and its containers have ended */
     set("u5", "3", "Running", true);
+    set_over("u5", "3", "Running", true, true);
+    ck_assert_ptr_null(overrides_on(&o, 3));
+    set("u6", "3", "Running", true);
     overrides_done(&o);
 }
 

@@ -18,6 +18,7 @@ struct status_list {
     struct container_status *items; /* in the arena */
     size_t n;
     size_t cap;
+    bool running; /* one of them, also without an ID that is known */
 };
 
 void containers_init(struct containers *c, struct map_seed seed)
@@ -72,6 +73,7 @@ static void containers_read_statuses(struct jread *r, struct arena *a, struct st
             else
                 jread_skip(r);
         }
+        ret->running = ret->running || s.running;
         if (s.id.p == NULL)
             continue;
         struct container_status *items =
@@ -172,7 +174,7 @@ void containers_begin(struct containers *c)
 
 void containers_set(struct containers *c, const struct pod_view *view, struct str json)
 {
-    struct status_list l = {NULL, 0, 0};
+    struct status_list l = {.items = NULL};
     containers_gone(c, view->uid);
     arena_reset(&c->arena);
     if (pod_view_terminal(view))
@@ -187,6 +189,7 @@ void containers_set(struct containers *c, const struct pod_view *view, struct st
     }
     p->list = c->list;
     p->deleting = view->deleting;
+    p->over = view->deleting && !l.running;
     containers_list(c, view, p, l.n);
 }
 
@@ -218,4 +221,10 @@ const struct container *containers_find(const struct containers *c, struct str i
 const struct container_pod *containers_pod(const struct containers *c, struct str uid)
 {
     return map_get(&c->pods, uid);
+}
+
+bool containers_over(const struct containers *c, struct str uid)
+{
+    const struct container_pod *p = containers_pod(c, uid);
+    return p != NULL && p->over;
 }

@@ -31,6 +31,7 @@ struct container_pod {
     struct str name;
     uint64_t list;
     bool deleting; /* none of its containers starts again */
+    bool over;     /* see containers_over */
     size_t n;
     struct container *items; /* of this pod */
 };
@@ -56,3 +57,7 @@ void containers_end(struct containers *c);
 /* Valid until the next set, gone or end; NULL: none that runs. */
 const struct container *containers_find(const struct containers *c, struct str id);
 const struct container_pod *containers_pod(const struct containers *c, struct str uid);
+
+/* The pod is being deleted, and none of its containers runs: none starts again. A kubelet of 1.20
+ * keeps such a pod for up to a minute, until it has collected the pod's sandbox. */
+bool containers_over(const struct containers *c, struct str uid);

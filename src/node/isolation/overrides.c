@@ -137,12 +137,12 @@ void overrides_begin(struct overrides *o)
     o->list++;
 }
 
-void overrides_set(struct overrides *o, const struct pod_view *view, struct str json)
+void overrides_set(struct overrides *o, const struct pod_view *view, struct str json, bool over)
 {
     struct str container;
     bool told = map_get(&o->pods, view->uid) != NULL;
     overrides_gone(o, view->uid);
-    if (pod_view_terminal(view) || view->n_containers == 0)
+    if (over || pod_view_terminal(view) || view->n_containers == 0)
         return;
     arena_reset(&o->arena);
     struct str variable = overrides_read(json, &o->arena, &container);

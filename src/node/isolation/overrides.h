@@ -30,9 +30,10 @@ struct overrides {
 void overrides_init(struct overrides *o, struct map_seed seed);
 void overrides_done(struct overrides *o);
 
-/* As struct pods_ops. A pod is told of once. */
+/* As struct pods_ops. A pod is told of once. over: see containers_over; its cards are not marked
+ * any more. */
 void overrides_begin(struct overrides *o);
-void overrides_set(struct overrides *o, const struct pod_view *view, struct str json);
+void overrides_set(struct overrides *o, const struct pod_view *view, struct str json, bool over);
 void overrides_gone(struct overrides *o, struct str uid);
 void overrides_end(struct overrides *o);
 

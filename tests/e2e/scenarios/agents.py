@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import tempfile
 import time
@@ -13,10 +14,12 @@ from agent import RESOURCE, Agent, Watching, card_line
 from bench import Bench, check, dice, message, scenario
 from cluster import Json
 from component import wait_for
-from worker import Worker
+from worker import GONE, Worker
 
 IDX = "ALIYUN_COM_GPU_MEM_IDX"
 ASSIGNED = "ALIYUN_COM_GPU_MEM_ASSIGNED"
+# A kubelet that has just started has no devices yet, or still counts those of pods that have ended.
+KUBELETS_OWN = ("devices unavailable", "unhealthy devices", "no healthy devices")
 
 
 def annotation(pod: Json, key: str) -> str:
@@ -36,7 +39,7 @@ def replace_rejected(bench: Bench, worker: Worker, names: list[str], units: int)
     for name in names:
         pod = bench.cluster.pod(name, bench.namespace)
         if pod is not None and pod["status"].get("reason") == "UnexpectedAdmissionError":
-            check("devices unavailable" in pod["status"]["message"], pod["status"])
+            check(any(text in pod["status"]["message"] for text in KUBELETS_OWN), pod["status"])
             bench.cluster.delete_pod(name, bench.namespace, grace=1)
             gpu_pod(bench, worker, name, units, annotations={"cardpack.io/card-policy": "spread"})
 
@@ -194,7 +197,7 @@ def backlog_after_a_restart(bench: Bench) -> None:
             wait_for(
                 lambda want=names: not any(bench.cluster.pod(n, bench.namespace) for n in want),
                 "all to be gone",
-                90,
+                GONE,
             )
         print(f"# {watching.moments} moments, {exchanged:g} pods exchanged")
 
@@ -253,14 +256,30 @@ class Limits:
         """The limits in MiB of the pod's container that the driver keeps, by the card's UUID."""
         statuses = bench.get(pod)["status"].get("containerStatuses", [])
         ids = [s.get("containerID", "").rpartition("//")[2] for s in statuses]
-        lines = [one.split(" ", 3) for one in self.kept.read_text().splitlines()] if self.kept.exists() else []
+        if not self.kept.exists():
+            return {}
+        with self.kept.open() as kept:
+            fcntl.flock(kept, fcntl.LOCK_SH)  # the double empties the file before it writes it anew
+            lines = [one.split(" ", 3) for one in kept.read().splitlines()]
         return {line[0]: int(line[2]) >> 20 for line in lines if line[3].rpartition("/")[2] in ids}
 
     def preset(self, mib: int) -> None:
         """As if the container runtime set it: the containers have the limit of a cgroup above them."""
         tree = (self.worker.folder / "cgroup").resolve()
         text = "".join(f"GPU-{n} {mib << 20} {mib << 20} {tree}\n" for n in range(2))
-        self.kept.write_text(text)
+        fresh = self.kept.with_name(self.kept.name + ".new")
+        fresh.write_text(text)
+        fresh.rename(self.kept)
+
+
+def told_of(bench: Bench, reason: str, text: str = "") -> list[Json]:
+    """Waits for events with this reason and text, which are written after what they tell of; returns them."""
+
+    def told() -> list[Json]:
+        events = bench.cluster.list_all("/api/v1/events")
+        return [event for event in events if event["reason"] == reason and text in event["message"]]
+
+    return wait_for(told, f"an event {reason}", 30)
 
 
 def isolation(bench: Bench) -> str:
@@ -297,7 +316,7 @@ def memory_limits(bench: Bench) -> None:
     all_run(bench, worker, ["late"])
     wait_for(lambda: 6144 in limits.of(bench, "late").values(), "the agent to set a limit", 30)
     check(set(limits.of(bench, "late")) == {f"GPU-{annotation(bench.get('late'), IDX)}"}, limits.of(bench, "late"))
-    check(agent.metric("cardpack_node_limits_set_late_total") == 1, "not counted")
+    wait_for(lambda: agent.metric("cardpack_node_limits_set_late_total") == 1, "the count of limits set late", 30)
     agent.program.kill()  # containers go on; after its start each is checked again
     limits.kept.unlink()
     agent.start()
@@ -310,9 +329,8 @@ def memory_limits(bench: Bench) -> None:
     card = annotation(bench.get("never"), IDX)
     unhealthy = bench.cluster.must("GET", "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-n1")
     check(unhealthy["data"]["gpus"] == card, unhealthy)
-    events = bench.cluster.list_all("/api/v1/events")
-    said = [e for e in events if e["reason"] == "GPUMemoryLimitMissing"]
-    check([e["involvedObject"]["name"] for e in said] == ["never"], events)
+    said = told_of(bench, "GPUMemoryLimitMissing")
+    check([e["involvedObject"]["name"] for e in said] == ["never"], said)
     check("2048 MiB" in said[0]["message"], said)
     check(worker.wait_container("never").proc.exists(), "it goes on")
     bench.cluster.delete_pod("never", bench.namespace, grace=1)
@@ -375,7 +393,7 @@ def mps_clients(bench: Bench) -> None:
         at = int(uuid.removeprefix("GPU-")) + 1
         agent.show([*lines[:at], f"process pid={pid} mib=1\n", *lines[at:]])
         allocatable_is(worker, 16)
-        events = [e for e in bench.cluster.list_all("/api/v1/events") if e["reason"] == "GPUProcessOutsideMPS"]
+        events = told_of(bench, "GPUProcessOutsideMPS")
         check([e["involvedObject"]["name"] for e in events] == ["client"], events)
         agent.show([*lines[:at], f"process pid={pid} mib=1\n", f"mps pid={pid} mib=1\n", *lines[at:]])
         allocatable_is(worker, 32)
@@ -411,5 +429,4 @@ def card_falls_ill(bench: Bench) -> None:
     all_run(bench, worker, ["beside", "there"])
     check(annotation(bench.get("beside"), IDX) == str(1 - ill), bench.get("beside")["metadata"])
     check(worker.wait_container("beside").env["NVIDIA_VISIBLE_DEVICES"] == f"GPU-{1 - ill}", "beside")
-    events = bench.cluster.list_all("/api/v1/events")
-    check(any(event["reason"] == "CardUnhealthy" for event in events), [e["reason"] for e in events])
+    told_of(bench, "CardUnhealthy", f"card {ill} (GPU-{ill}, NVIDIA A100) is unhealthy and gets no new pods: XID 79")

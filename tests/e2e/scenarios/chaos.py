@@ -320,10 +320,7 @@ def chaos(bench: Bench) -> None:
                 break
         if bench.options.soak:
             churn.total = churn.made
-        try:
-            wait_for(lambda: faults.supervise() and churn.done(), "all pods", PATIENCE, poll=0.5)
-        except TimeoutError as error:
-            raise AssertionError(f"{error}: {churn.made} made, {ledger.pending()} wait") from None
+        _wait_done(faults, churn, ledger)
     finally:
         churn.stop()
         nodes.stop()
@@ -333,6 +330,17 @@ def chaos(bench: Bench) -> None:
         _judge(Evidence(bench, daemon, ledger, churn, faults, nodes))
     finally:
         ledger.close()
+
+
+def _wait_done(faults: Faults, churn: Churn, ledger: Ledger) -> None:
+    """Waits until all pods were made, for which others must be bound. How long that takes is up to the machine."""
+    made, since = -1, time.monotonic()
+    while not (faults.supervise() and churn.done()):
+        if churn.made > made:
+            made, since = churn.made, time.monotonic()
+        late = time.monotonic() > since + PATIENCE
+        check(not late, f"{made} made, {ledger.pending()} wait, and none was made for {PATIENCE:g} s")
+        time.sleep(0.5)
 
 
 def _sound(ledger: Ledger, churn: Churn, nodes: Cluster) -> None:

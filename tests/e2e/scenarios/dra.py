@@ -85,6 +85,11 @@ def _metrics(daemon: Daemon) -> list[str]:
     return daemon.exchange("GET", "/metrics")[1].decode().splitlines()
 
 
+def _wait_metric(daemon: Daemon, row: str) -> None:
+    """Waits until cardpack's watches have shown what the row says."""
+    wait_for(lambda: row in _metrics(daemon), row, PATIENCE, poll=0.1)
+
+
 @scenario("real")
 def dra_beside(bench: Bench) -> None:
     """A claimed card gets no pods, also while its driver is away; a released one does."""
@@ -102,7 +107,7 @@ def dra_beside(bench: Bench) -> None:
         taken = [card for i in range(NODE_CARDS) for _, card in _allocated(bench, f"c{i}")]
         check(sorted(taken) == list(range(NODE_CARDS)), taken)
         # DRA asks nobody: it has given out the card of p1 as well.
-        check("cardpack_dra_cards_used_twice 1" in _metrics(daemon), "a card is used twice")
+        _wait_metric(daemon, "cardpack_dra_cards_used_twice 1")
         twice = daemon.log("a ResourceClaim holds a card that pods share")
         check([entry["card"] for entry in twice] == [first], twice)
         bench.pod("p2", 1)
@@ -184,7 +189,7 @@ def dra_extended(bench: Bench) -> None:
         claims = f"/apis/resource.k8s.io/v1/namespaces/{bench.namespace}/resourceclaims"
         cards = [c for item in bench.cluster.list_all(claims) for c in devices_of(item)]
         check(len(cards) == 1 and cards[0][1] in (2, 3), cards)
-        check('cardpack_dra_devices{state="card"} 1' in _metrics(daemon), "its claim is counted")
+        _wait_metric(daemon, 'cardpack_dra_devices{state="card"} 1')
         check("cardpack_dra_cards_used_twice 0" in _metrics(daemon), "nothing is used twice")
         bench.verify_history(bench.truth())
 

@@ -6,7 +6,7 @@ from agent import Agent, Watching
 from bench import Bench, Json, check, scenario
 from component import wait_for
 
-from scenarios.agents import IDX, all_run, annotation, gpu_pod
+from scenarios.agents import IDX, all_run, annotation, gpu_pod, told_of
 from scenarios.kubectl import with_kubectl_of
 from scenarios.usage import text
 from webhook import Refusing
@@ -51,14 +51,14 @@ def podresources_differ(bench: Bench) -> None:
         check(any(line.startswith("ok podresources: ") for line in doctor(bench, 1)), doctor(bench, 1))
     card = annotation(bench.get("one"), IDX)
     other = str(1 - int(card))
-    with Refusing(bench, "pods/status") as webhook:
+    with Refusing(bench) as webhook:
         annotate(bench, "one", **{IDX: other})
         wait_for(lambda: agent.metric(DIFFER) == 1, "one container that differs", 90)
         check(webhook.refused > 0, "nothing was refused")
         wait_for(lambda: differing(bench), "the ConfigMap", 30)
         found = {key: differing(bench)[0][key] for key in ("name", "container", "kind", "annotated", "given")}
         check(found == {"name": "one", "container": "c0", "kind": "cards", "annotated": other, "given": card}, found)
-        events = [e for e in bench.cluster.list_all("/api/v1/events") if e["reason"] == "GPUCardsDiffer"]
+        events = told_of(bench, "GPUCardsDiffer")
         check([e["involvedObject"]["name"] for e in events] == ["one"], events)
         row = b'\ncardpack_containers_differing{node="n1"} 1\n'
         wait_for(lambda: row in extender.exchange("GET", "/metrics")[1], "the extender", 30)

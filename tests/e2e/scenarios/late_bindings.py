@@ -22,8 +22,8 @@ from webhook import SlowWebhook
 Json = Any
 
 DEADLINE = 3.0  # of the test's own Bindings
-SLOW = 6.0
-SOON = 2.5
+SLOW = 8.0
+SOON = 1.5
 COMMIT = 1.0  # for a write that etcd has at the deadline: docs/high-availability.md
 LATER = 5.0  # seconds after a webhook's answer in which an API server may still act
 

@@ -15,12 +15,12 @@ from cluster import Json
 from component import StartError, wait_for
 from worker import Worker
 
+from scenarios.agents import KUBELETS_OWN
+
 CARDS, CARD_GIB, SHARE = 8, 16, 4  # 32 pods have room
 ALIVE = 28  # pods that exist at a time
 STUCK_S = 30.0  # a kubelet starts a container soon after it was created
 AWAY_S = 30.0  # how long the API server is away
-# A kubelet that has just started has no devices yet, or still counts those of pods that have ended.
-KUBELETS_OWN = ("devices unavailable", "unhealthy devices", "no healthy devices")
 # A call that is under way when the agent is killed is lost, and the kubelet fails its pod.
 CUT = ("transport is closing", "client connection is closing", "error reading from server", "connection refused")
 

@@ -124,7 +124,9 @@ def percent_sign_in_a_reason(bench: Bench) -> None:
     bench.pod("quarter", 1, annotations={"cardpack.io/gpu-mem-percent": "25%"})
     told = event_of(bench, "quarter", "cardpack.io/gpu-mem-percent")
     rule = '"25 percent" must be a whole number from 1 to 100, without a percent sign'
-    for text in (told, message(bench.get("quarter"))):
+    # kube-scheduler sends the event and the condition beside each other.
+    said = wait_for(lambda: message(bench.get("quarter")), "the condition")
+    for text in (told, said):
         check(rule in text and "MISSING" not in text and "%!" not in text, text)
     check(not bench.get("quarter")["spec"].get("nodeName"), "quarter is bound")
     bench.verify(daemon)

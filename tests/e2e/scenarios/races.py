@@ -82,17 +82,20 @@ def made_again_in_flight(bench: Bench) -> None:
     daemon = bench.cardpack()
     agree(daemon, bench.truth)
     ends = {"": 0, "refused": 0}
+    lead = [0.0]  # seconds from the deletion to the bind; it follows the outcomes, so that there are both anywhere
 
     def play(i: int) -> None:
         size = 1 + i % 4
         name = f"p{i}"
         pod = bench.own_pod(name, size)
-        pause = luck.random() * 0.01
+        pause = luck.random() * 0.01 + max(0.0, -lead[0])
         again = threading.Thread(target=make_again, args=(name, size, pause))
         again.start()
+        threading.Event().wait(max(0.0, lead[0]))
         error = daemon.bind(pod, f"n{i % 3}")
         again.join()
         ends["refused" if error else ""] += 1
+        lead[0] += -0.003 if error else 0.003
         second = bench.get(name)
         if not second["spec"].get("nodeName"):
             daemon.bind(second, f"n{(i + 1) % 3}")

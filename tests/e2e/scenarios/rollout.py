@@ -14,6 +14,7 @@ With hostNetwork a port is taken once on a node: a rolling upgrade of two replic
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,15 +24,15 @@ from bench import MANIFESTS, ROOT, Bench, check, scenario
 from cluster import CONTROLLERS
 from component import wait_for
 from renderings import CHART, find_renderer, helm, kustomize
+from worker import GONE
 
 from scenarios.overlays import relative
 
 Json = Any
 
-# The kubelet takes a name that is an address as the node's address.
-NODES = ("127.0.0.2", "127.0.0.3", "127.0.0.4")
 _FILES = "/var/run/secrets/kubernetes.io/serviceaccount"
-_PATIENCE = "100s"
+# The second new pod of an upgrade waits for the port of the first old one, and so until that pod is gone (GONE).
+_PATIENCE = "200s"
 
 
 def _patch(bench: Bench) -> str:
@@ -83,7 +84,7 @@ class Rollout:
 
     def kubectl(self, *args: str) -> str:
         """Runs the release's kubectl in the namespace."""
-        return self.bench.cluster.kubectl("-n", self.namespace, *args, timeout=150).stdout
+        return self.bench.cluster.kubectl("-n", self.namespace, *args, timeout=240).stdout
 
     def status(self) -> None:
         """kubectl rollout status must end, and then both replicas are ready and one of them leads."""
@@ -110,7 +111,7 @@ class Rollout:
 
     def wait_gone(self, old: set[str]) -> None:
         """Waits until the pods are gone that a roll-out has replaced, and their leader's label."""
-        wait_for(lambda: not old & self.names(), "the old pods to be gone", 60)
+        wait_for(lambda: not old & self.names(), "the old pods to be gone", GONE)
         self.check_pods()
 
     def leaders(self) -> list[str]:
@@ -151,6 +152,15 @@ def _ready(pod: Json) -> bool:
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
+def _names() -> list[str]:
+    """
+    Names of three nodes: addresses, which the kubelet takes as the nodes' own. cardpack's ports are fixed, and
+    another run of the tests on this host may have them at the same time: so each has a network of its own.
+    """
+    network = f"127.{1 + secrets.randbelow(254)}.{secrets.randbelow(256)}"
+    return [f"{network}.{host}" for host in (2, 3, 4)]
+
+
 def _start_nodes(bench: Bench) -> None:
     """Three real nodes that have cardpack's image."""
     root, archive = bench.workdir / "image", bench.workdir / "cardpack.tar"
@@ -159,7 +169,7 @@ def _start_nodes(bench: Bench) -> None:
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=300)
     check(done.returncode == 0, done.stderr)
     image.write_cardpack(root, archive)
-    workers = [bench.launch_worker(name, 0, archive) for name in NODES]
+    workers = [bench.launch_worker(name, 0, archive) for name in _names()]
     for worker in workers:
         worker.wait_ready()
 

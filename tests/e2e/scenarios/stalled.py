@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import signal
-import socket
 import subprocess
 import urllib.request
 
@@ -15,12 +14,6 @@ from component import wait_for
 
 LINES = 400  # several times the size of the pipe's buffer
 DROPPED = "cardpack_log_lines_dropped_total"
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-        return port
 
 
 class Server:
@@ -53,7 +46,7 @@ def a_log_reader_that_stalls(lab: Lab) -> None:
     Requests get answers, the reader later gets the number of lost lines, and SIGTERM still ends
     cardpack.
     """
-    port = _free_port()
+    port = lab.ports.take()
     ours, theirs = os.pipe()
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
     cluster = str(ROOT / "config" / "example-cluster.yaml")

@@ -8,12 +8,12 @@ from pathlib import Path
 from bench import Bench, check, scenario
 from component import wait_for
 from machine import remaining
-from worker import Worker
+from worker import GONE, Worker
 
 
 def gone(bench: Bench, name: str) -> None:
     """Waits until a pod is deleted."""
-    wait_for(lambda: bench.cluster.pod(name, bench.namespace) is None, f"{name} to be gone", 60)
+    wait_for(lambda: bench.cluster.pod(name, bench.namespace) is None, f"{name} to be gone", GONE)
 
 
 def node_pod(bench: Bench, worker: Worker, name: str) -> None:

@@ -1,6 +1,6 @@
 /* Writes the API server's JSON, with fields that cardpack does not use: its decoder must skip
  * them. */
-#include "api/store.h"
+#include "api/plugins.h"
 
 static const char *const models[MODELS] = {"", "A10", "T4"};
 static const char *const selections[] = {"", "A10", "!A10", "T4, !A10", "t*,A10", "*4"};
@@ -52,7 +52,8 @@ static void amount(struct text *t, const char *key, int64_t value)
     text_f(t, "%s\"%s\":\"%lld\"", between, key, (long long)value);
 }
 
-static void container(struct text *t, unsigned number, const struct container_object *c)
+static void container(struct text *t, unsigned number, const struct container_object *c,
+                      enum plugin plugin)
 {
     static const char *const both[] = {"\"limits\":{", "},\"requests\":{"};
     text_f(t, "%s{\"name\":\"c%u\"", t->p[t->n - 1] == '[' ? "" : ",", number);
@@ -65,10 +66,10 @@ static void container(struct text *t, unsigned number, const struct container_ob
             text_f(t, "\"cpu\":\"%lldm\"", c->cpu == 0 ? 100LL : (long long)c->cpu);
         else if (c->memory > 0)
             amount(t, "memory", c->memory);
-        if (c->named)
-            amount(t, "aliyun.com/gpu-mem", c->mem);
+        if (c->named && (plugin == PLUGIN_GPUSHARE || c->mem > 0))
+            amount(t, plugin_names[plugin].mem, c->mem);
         if (c->cores > 0)
-            amount(t, "aliyun.com/gpu-core.percentage", c->cores);
+            amount(t, plugin_names[plugin].cores, c->cores);
         if (c->exclusive > 0)
             amount(t, "nvidia.com/gpu", c->exclusive);
     }
@@ -82,10 +83,10 @@ static void spec(struct text *t, const struct pod_object *p)
     if (inits > 0)
         text_z(t, "\"initContainers\":[");
     for (unsigned i = 0; i < inits; i++)
-        container(t, i, &p->containers[i]);
+        container(t, i, &p->containers[i], p->plugin);
     text_z(t, inits > 0 ? "],\"containers\":[" : "\"containers\":[");
     for (unsigned i = inits; i < p->n_containers; i++)
-        container(t, i, &p->containers[i]);
+        container(t, i, &p->containers[i], p->plugin);
     text_z(t, "]");
     if (p->node.z[0] != '\0')
         member(t, "nodeName", &p->node);
@@ -100,9 +101,9 @@ static void labels(struct text *t, const struct pod_object *p)
 {
     text_z(t, ",\"labels\":{\"app\":");
     text_quoted(t, p->app.z[0] == '\0' ? STR("x") : name_str(&p->app));
-    if (p->count > 0)
+    if (p->count > 0 && p->plugin == PLUGIN_GPUSHARE)
         amount(t, "aliyun.com/gpu-count", p->count);
-    if (p->whole)
+    if (p->whole && p->plugin == PLUGIN_GPUSHARE)
         text_z(t, ",\"ack.gpushare.placement\":\"require-whole-device\"");
     text_z(t, "}");
 }
@@ -161,6 +162,21 @@ static void status(struct text *t, const struct pod_object *p)
     text_z(t, "}");
 }
 
+/* The annotations of gpushare's schedulers and plugin. */
+static void said(struct text *t, const struct pod_object *p)
+{
+    member(t, "ALIYUN_COM_GPU_MEM_IDX", &p->idx);
+    member(t, "ALIYUN_COM_GPU_MEM_DEV", &p->dev);
+    member(t, "ALIYUN_COM_GPU_MEM_POD", &p->mem);
+    member(t, "ALIYUN_COM_GPU_MEM_ASSIGNED", &p->assigned);
+    member(t, "ALIYUN_COM_GPU_MEM_ASSUME_TIME", &p->assume);
+    if (p->allocation.there) {
+        text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
+        text_z(t, "\"scheduler.framework.gpushare.allocation\":");
+        render_grants(t, &p->allocation);
+    }
+}
+
 static void pod(struct text *t, const struct pod_object *p)
 {
     text_z(t, "\"metadata\":{");
@@ -174,16 +190,10 @@ static void pod(struct text *t, const struct pod_object *p)
     text_z(t, ",\"annotations\":{");
     member(t, "note", &p->note);
     wishes(t, p);
-    member(t, "ALIYUN_COM_GPU_MEM_IDX", &p->idx);
-    member(t, "ALIYUN_COM_GPU_MEM_DEV", &p->dev);
-    member(t, "ALIYUN_COM_GPU_MEM_POD", &p->mem);
-    member(t, "ALIYUN_COM_GPU_MEM_ASSIGNED", &p->assigned);
-    member(t, "ALIYUN_COM_GPU_MEM_ASSUME_TIME", &p->assume);
-    if (p->allocation.there) {
-        text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
-        text_z(t, "\"scheduler.framework.gpushare.allocation\":");
-        render_grants(t, &p->allocation);
-    }
+    if (p->plugin == PLUGIN_GPUSHARE)
+        said(t, p);
+    else
+        plugin_write_pod(t, p);
     text_z(t, "}}");
     spec(t, p);
     status(t, p);
@@ -253,12 +263,14 @@ static void node(struct text *t, const struct node_object *n)
         text_z(t, "\"cardpack.io/cards\":");
         table(t, n);
     }
+    plugin_write_node(t, n);
     text_z(t, "}},\"spec\":{},\"status\":{\"capacity\":{");
-    quantity(t, "aliyun.com/gpu-mem", n->mem);
-    quantity(t, "aliyun.com/gpu-count", n->count);
+    quantity(t, plugin_names[n->plugin].mem, n->mem);
+    quantity(t, plugin_names[n->plugin].count,
+             n->plugin == PLUGIN_ELASTIC && n->count > 0 ? 100 * n->count : n->count);
     quantity(t, "nvidia.com/gpu", n->exclusive);
     text_z(t, "\"cpu\":\"8\"},\"allocatable\":{");
-    quantity(t, "aliyun.com/gpu-mem", n->allocatable);
+    quantity(t, plugin_names[n->plugin].mem, n->allocatable);
     quantity(t, "memory", n->memory == 0 ? -1 : n->memory);
     text_z(t, "\"cpu\":\"7500m\"}}}");
 }

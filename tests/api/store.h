@@ -28,6 +28,14 @@ enum {
     NUMA_NODES = 2,
 };
 
+/* Device plugins, whose nodes and pods have other names of resources and annotations: plugins.h. */
+enum plugin {
+    PLUGIN_GPUSHARE,
+    PLUGIN_VOLCANO,
+    PLUGIN_ELASTIC,
+    PLUGINS
+};
+
 enum object_phase {
     PHASE_PENDING,
     PHASE_RUNNING,
@@ -46,7 +54,8 @@ struct container_object {
 };
 
 /* An allocation, {"CONTAINER": {"CARD": AMOUNT}}. Containers have their index in spec.containers;
- * those of spec.initContainers continue the count. */
+ * those of spec.initContainers continue the count. Other plugins than gpushare's have other
+ * annotations for it: see plugins.h. */
 struct grants_object {
     bool there;
     bool garbled; /* can't be read */
@@ -65,7 +74,8 @@ struct pod_object {
     bool exists;
     bool deleting;
     bool gated;
-    bool initialized; /* the pod's condition Initialized */
+    bool initialized;   /* the pod's condition Initialized */
+    enum plugin plugin; /* whose resources it names */
     enum object_phase phase;
     struct name ns;
     struct name name;
@@ -113,6 +123,7 @@ struct node_object {
     uint64_t rv;
     bool exists;
     struct name name;
+    enum plugin plugin;  /* with which names it reports the next three */
     int64_t mem;         /* -1: absent */
     int64_t count;       /* -1: absent */
     int64_t allocatable; /* -1: absent */
@@ -129,6 +140,7 @@ struct node_object {
     struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
     struct name placement;
+    struct name ill;   /* cards that Volcano's plugin calls ill */
     struct name given; /* the annotation dra-cards */
     bool given_all;    /* the label that gives all cards to DRA */
 };

@@ -203,6 +203,8 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return FITS_NOT;
     if (!pod_object_wants(p))
         return FITS;
+    if (pod_object_shares(p) && p->plugin != node_object_plugin(s.node))
+        return FITS_NOT;
     if (!kinds_agree(&s) || !node_object_isolates(s.node, p))
         return FITS_NOT;
     if (!pod_object_shares(p))
@@ -221,10 +223,11 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
 /* ---- room that is kept for other pods ---- */
 
 /* Whether room on the node is kept from p for the pending pod q. No room is kept from a pod for
- * itself. */
+ * itself, and none on a node of another plugin. */
 static bool is_kept_from(const struct pod_object *q, const struct pod_object *p, unsigned node)
 {
-    if (strcmp(q->uid.z, p->uid.z) == 0)
+    if (strcmp(q->uid.z, p->uid.z) == 0 ||
+        (pod_object_shares(q) && q->plugin != node_object_plugin(&store.nodes[node])))
         return false;
     return q->exists && !pod_object_terminal(q) && q->node.z[0] == '\0' && !pod_object_bad(q) &&
            pod_object_wants(q) && strcmp(q->nominated.z, store.nodes[node].name.z) == 0 &&
@@ -263,7 +266,7 @@ static bool all_simple(unsigned node, const struct pod_object *p, int64_t *ret_k
         const struct pod_object *q = &store.pods[i];
         bool here = pod_object_holds(q) && strcmp(q->node.z, n->name.z) == 0;
         bool kept = is_kept_from(q, p, node);
-        if (((here && pod_object_wants(q)) || kept) && !is_simple(q))
+        if (((here && pod_object_wants(q)) || kept) && (!is_simple(q) || q->plugin != p->plugin))
             return false;
         *ret_kept += kept ? pod_object_mem(q) : 0;
     }

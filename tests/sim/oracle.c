@@ -23,8 +23,6 @@
 #include "swaps.h"
 #include "unit/node_digest.h"
 
-#include <jansson.h>
-
 #define DECISIONS 8192
 #define SENDINGS  8192
 
@@ -129,7 +127,8 @@ static void decision_check_node(struct decision *d, const struct proc *p)
             continue;
         const struct node_object *n = &c->new.node;
         for (int64_t card = 0; card < MAX_CARDS; card++) {
-            bool good = decision_has(d, card) && node_object_card_usable(n, card) &&
+            bool good = decision_has(d, card) && node_object_plugin(n) == pod->plugin &&
+                        node_object_card_usable(n, card) &&
                         node_object_card_size(n, card) == d->total[card] &&
                         pod_object_allows(pod, n, card);
             legal |= good ? (uint64_t)1 << card : 0;
@@ -261,13 +260,24 @@ void oracle_turned(const struct proc *p)
 
 /* ---- Bindings ---- */
 
+/* A Binding for cards of another plugin has no annotations, and elastic-gpu's have no time. */
+static bool says(const struct order *o, const struct sending *s)
+{
+    uint64_t cards = 0;
+    if (o->is.bare || o->is.assume.z[0] != '\0')
+        return o->is.bare || name_is(&o->is.assume, (int64_t)s->assume);
+    for (unsigned i = 0; i < o->is.allocation.n; i++)
+        cards |= (uint64_t)1 << o->is.allocation.at[i].card;
+    return cards == s->decision->cards &&
+           strcmp(store.nodes[s->decision->node].name.z, o->is.node.z) == 0;
+}
+
+/* The last that may have led to it. */
 static const struct decision *decision_of(const struct order *o)
 {
     for (size_t i = oracle.n_sendings; i > 0; i--) {
         const struct sending *s = &oracle.sendings[i - 1];
-        /* A Binding for cards of another plugin has no annotations: take the last decision. */
-        if (strcmp(store.pods[s->decision->slot].uid.z, o->is.uid.z) == 0 &&
-            (o->is.bare || name_is(&o->is.assume, (int64_t)s->assume)))
+        if (strcmp(store.pods[s->decision->slot].uid.z, o->is.uid.z) == 0 && says(o, s))
             return s->decision;
     }
     return NULL;
@@ -279,7 +289,7 @@ static void check_age(const struct order *o, const struct decision *d)
 {
     uint64_t mine = 0;
     uint64_t its = 0;
-    if (world.set.permille[FAULT_TIME_JUMP] > 0)
+    if (world.set.permille[FAULT_TIME_JUMP] > 0 || o->is.plugin == PLUGIN_ELASTIC)
         return;
     sim_check(str_to_u64(name_str(&o->is.assume), UINT64_MAX, &mine));
     for (unsigned i = 0; i < store.n_pods; i++) {
@@ -287,7 +297,7 @@ static void check_age(const struct order *o, const struct decision *d)
         if (i != d->slot && d->known[i] && is_ours(i) && pod_object_holds(p) &&
             strcmp(p->node.z, o->is.node.z) == 0 && strcmp(p->assigned.z, "false") == 0 &&
             p->phase == PHASE_PENDING && oracle.placed_rv[i] <= d->rv &&
-            str_to_u64(name_str(&p->assume), UINT64_MAX, &its))
+            p->plugin == o->is.plugin && str_to_u64(name_str(&p->assume), UINT64_MAX, &its))
             sim_check(its < mine);
     }
 }
@@ -415,9 +425,10 @@ static void check_card(unsigned node, int64_t card)
         const struct pod_object *p = &store.pods[i];
         if (!counts(d, i) || !is_on(d, i, node, card, &s))
             continue;
-        u.mem += slice_charge(p, &s, d->total[card]);
+        bool foreign = p->plugin != store.pods[d->slot].plugin;
+        u.mem += foreign ? d->total[card] : slice_charge(p, &s, d->total[card]);
         u.pods++;
-        u.wholes += pod_object_named(p) && p->whole ? 1 : 0;
+        u.wholes += foreign || (pod_object_named(p) && p->whole) ? 1 : 0;
         check_apart(node, card, i);
     }
     trace("card holds", name_str(&store.nodes[node].name), u.mem, d->total[card]);
@@ -453,7 +464,8 @@ static void check_node(unsigned node)
         const struct pod_object *p = &store.pods[i];
         if (!is_on(any, i, node, -1, &s))
             continue;
-        counted += shares != NULL && counts(shares, i) ? pod_object_mem(p) : 0;
+        if (shares != NULL && counts(shares, i) && p->plugin == store.pods[shares->slot].plugin)
+            counted += pod_object_mem(p);
         exclusive += counts(any, i) && pod_object_exclusive(p) > 0 ? 1 : 0;
         sharing += counts(any, i) && pod_object_shares(p) ? 1 : 0;
     }
@@ -491,7 +503,7 @@ static void check_order(unsigned slot)
         const struct pod_object *p = &store.pods[i];
         if (i != slot && pod_object_holds(p) && is_ours(i) && p->phase == PHASE_PENDING &&
             pod_object_shares(p) && strcmp(p->assigned.z, "false") == 0 &&
-            strcmp(p->node.z, mine->node.z) == 0)
+            p->plugin == mine->plugin && strcmp(p->node.z, mine->node.z) == 0)
             sim_check(strcmp(p->assume.z, mine->assume.z) < 0);
     }
 }
@@ -565,32 +577,4 @@ void oracle_committed(const struct order *o, unsigned slot)
     claims_check_partition();
     if (d->cards != 0)
         check_group(d);
-}
-
-/* ---- answers ---- */
-
-static void bind_answered(const struct ask *a)
-{
-    if (!str_eq(text_str(&a->answer), STR("{\"Error\":\"\"}")))
-        return;
-    unsigned slot = store_find_uid(name_str(&a->uid));
-    sim_check(slot != MAX_PODS);
-    const struct pod_object *p = &store.pods[slot];
-    bool excepted = !world.set.uid_precondition && !p->exists;
-    sim_check(excepted || strcmp(p->node.z, a->node.z) == 0);
-}
-
-void oracle_answered(const struct ask *a)
-{
-    json_error_t error;
-    sim_check(a->status == 200 || a->status == 503 || a->kind == ASK_NONSENSE ||
-              (a->kind == ASK_OTHER_GET && a->status == 502));
-    if (a->status == 503)
-        return;
-    json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);
-    sim_check(root != NULL);
-    json_decref(root);
-    trace("answered", text_str(&a->answer), a->kind, a->status);
-    if (a->kind == ASK_BIND)
-        bind_answered(a);
 }

@@ -139,7 +139,8 @@ struct usage {
     unsigned pods;
     unsigned sharing;
     unsigned wholes;
-    bool claimed; /* a claim holds the card whole */
+    uint64_t foreign; /* a bit for each card that a pod of another plugin holds */
+    bool claimed;     /* a claim holds the card whole */
 };
 
 struct usage oracle_usage(unsigned node, int64_t card);

@@ -1,4 +1,5 @@
 /* At rest: compares each process' cache with counts from the API server's objects. */
+#include "api/plugins.h"
 #include "oracle.h"
 #include "slices.h"
 
@@ -7,6 +8,39 @@
 bool oracle_lasts(const struct pod_object *p)
 {
     return world.set.shrink && p->initialized;
+}
+
+/* The first pod of another plugin on a card fills it. */
+static int64_t charge_foreign(struct usage *u, const struct node_object *n, int64_t card)
+{
+    bool first = (u->foreign >> card & 1) == 0;
+    u->foreign |= (uint64_t)1 << card;
+    return first ? node_object_card_size(n, card) : 0;
+}
+
+static void usage_add_foreign(struct usage *u, const struct pod_object *p,
+                              const struct node_object *n, int64_t card)
+{
+    struct slices all;
+    pod_object_slices(p, oracle_lasts(p), &all);
+    for (unsigned i = 0; i < all.n; i++) {
+        const struct slice *s = &all.at[i];
+        bool there = node_object_has_card(n, s->card);
+        if (card >= 0 && s->card != card)
+            continue;
+        u->mem += there ? charge_foreign(u, n, s->card) : n->mem;
+        u->unplaced += there ? 0 : n->mem;
+        u->cores += s->cores;
+        u->pods += card >= 0 ? 1 : 0;
+        u->wholes++;
+    }
+    if (card >= 0)
+        return;
+    u->mem += all.n == 0 ? n->mem : 0;
+    u->unplaced += all.n == 0 ? n->mem : 0;
+    u->exclusive += pod_object_exclusive(p);
+    u->pods++;
+    u->sharing++;
 }
 
 static void usage_add(struct usage *u, const struct pod_object *p, const struct node_object *n,
@@ -43,7 +77,11 @@ struct usage oracle_usage(unsigned node, int64_t card)
     const struct node_object *n = &store.nodes[node];
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (pod_object_holds(p) && pod_object_wants(p) && strcmp(p->node.z, n->name.z) == 0)
+        if (!pod_object_holds(p) || !pod_object_wants(p) || strcmp(p->node.z, n->name.z) != 0)
+            continue;
+        if (node_object_is_foreign(n, p))
+            usage_add_foreign(&u, p, n, card);
+        else
             usage_add(&u, p, n, card);
     }
     for (int64_t i = 0; i < node_object_cards(n); i++) {
@@ -67,8 +105,7 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     struct slices all = {.n = 0};
     bool bound = o->node.z[0] != '\0';
     sim_check(p->state == (bound ? POD_BOUND : POD_PENDING));
-    sim_check(pod_awaits(p) ==
-              (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
+    sim_check(pod_awaits(p) == (bound && plugin_waits(o) && o->phase == PHASE_PENDING));
     sim_check(p->deleting == o->deleting);
     sim_check(pod_object_bad(o) || (p->request->card_policy == policy_of(o, &o->card_policy) &&
                                     p->request->node_policy == policy_of(o, &o->node_policy)));

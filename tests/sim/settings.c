@@ -120,6 +120,19 @@ static void claims_draw(struct swarm *s)
     s->kinds[KIND_EXCLUSIVE] = s->kinds[KIND_EXCLUSIVE] || s->kinds[KIND_CLASSES];
 }
 
+/* In one seed of four, also with numbers of its own. What claims hold is only known of gpushare's
+ * cards, and what foreign pods use of a quota is not counted here. */
+static void plugins_draw(struct swarm *s)
+{
+    uint64_t random = s->seed * 0x9e3779b97f4a7c15U + 7;
+    if (SOME(4) > 0 || s->kinds[KIND_CLAIMS])
+        return;
+    s->plugins = 1U << PLUGIN_GPUSHARE | 1U << (1 + SOME(PLUGINS - 1));
+    if (SOME(3) == 0)
+        s->plugins |= 1U << (1 + SOME(PLUGINS - 1));
+    s->foreign = SOME(2) == 0 && !s->kinds[KIND_QUOTAS];
+}
+
 /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted
  * while a process starts, two leaders could result. */
 static void spare_leases(struct swarm *s)
@@ -187,4 +200,5 @@ void settings_draw(struct swarm *s, uint64_t seed)
     if (s->faultless)
         be_without_faults(s, random);
     claims_draw(s);
+    plugins_draw(s);
 }

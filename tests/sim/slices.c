@@ -119,6 +119,8 @@ unsigned pod_object_cards(const struct pod_object *p)
 
 bool pod_object_bad(const struct pod_object *p)
 {
+    if (p->plugin == PLUGIN_VOLCANO && asking(p) > 1)
+        return true; /* the plugin acknowledges the pod with its first container */
     int64_t cards = pod_object_cards(p);
     for (unsigned i = 0; i < p->n_containers; i++) {
         if (p->containers[i].mem % cards != 0 || p->containers[i].cores % cards != 0)
@@ -269,6 +271,43 @@ static void slice_count(const struct pod_object *p, bool lasting, struct slice *
     }
 }
 
+static struct slice *slice_at(struct slices *s, int64_t card)
+{
+    unsigned at = 0;
+    while (at < s->n && s->at[at].card < card)
+        at++;
+    if (at == s->n || s->at[at].card != card) {
+        memmove(&s->at[at + 1], &s->at[at], (s->n - at) * sizeof(s->at[0]));
+        s->at[at] = (struct slice){.card = card};
+        s->n++;
+    }
+    return &s->at[at];
+}
+
+/* elastic-gpu's annotations name the cards of each container. One without any is on a card that no
+ * node has; if all are, nothing is known. */
+static void seats_of(const struct pod_object *p, struct slices *ret)
+{
+    unsigned known = 0;
+    unsigned cards = pod_object_cards(p);
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        unsigned seats = 0;
+        if (!container_object_asks(p, i))
+            continue;
+        for (unsigned k = 0; k <= p->allocation.n; k++) {
+            bool end = k == p->allocation.n;
+            if (end ? seats > 0 : p->allocation.at[k].container != i)
+                continue;
+            struct slice *s = slice_at(ret, end ? NOWHERE : p->allocation.at[k].card);
+            s->mem += part_of(p->containers[i].mem, cards);
+            s->cores += part_of(p->containers[i].cores, cards);
+            seats += end ? 0 : 1;
+        }
+        known += seats;
+    }
+    ret->n = known > 0 ? ret->n : 0;
+}
+
 #define GRANTED_CARDS 16 /* others may name cards that no node has */
 
 void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret)
@@ -277,6 +316,9 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
     ret->n = 0;
     if (!pod_object_shares(p))
         return;
+    if (p->plugin == PLUGIN_ELASTIC)
+        seats_of(p, ret);
+    counts = counts && p->plugin == PLUGIN_GPUSHARE;
     if (!counts && pod_object_card(p) >= 0)
         ret->at[ret->n++] = (struct slice){.card = pod_object_card(p)};
     for (int64_t card = 0; counts && card < GRANTED_CARDS; card++) {
@@ -344,8 +386,19 @@ int64_t node_object_card_size(const struct node_object *n, int64_t card)
 bool node_object_card_usable(const struct node_object *n, int64_t card)
 {
     return node_object_has_card(n, card) && !node_object_row(n, card).ill &&
+           !(n->plugin == PLUGIN_VOLCANO && name_lists(&n->ill, card)) &&
            !name_lists(&n->cordoned, card) && !name_lists(&n->aside, card) &&
            !node_object_given(n, card);
+}
+
+enum plugin node_object_plugin(const struct node_object *n)
+{
+    return n->exists && n->mem > 0 ? n->plugin : PLUGIN_GPUSHARE;
+}
+
+bool node_object_is_foreign(const struct node_object *n, const struct pod_object *p)
+{
+    return pod_object_shares(p) && node_object_cards(n) > 0 && p->plugin != node_object_plugin(n);
 }
 
 bool node_object_given(const struct node_object *n, int64_t card)

@@ -14,9 +14,11 @@ struct slice {
     int64_t cores;
 };
 
+#define NOWHERE INT32_MAX /* a card that no node has */
+
 struct slices {
     unsigned n;
-    struct slice at[MAX_GRANTS]; /* by card */
+    struct slice at[MAX_GRANTS + MAX_CONTAINERS]; /* by card */
 };
 
 /* ---- what a pod asks for, by the formula of Kubernetes' component-helpers ---- */
@@ -70,8 +72,13 @@ struct card_object node_object_row(const struct node_object *n, int64_t card); /
 bool node_object_given(const struct node_object *n, int64_t card);             /* to DRA */
 bool node_object_card_usable(const struct node_object *n, int64_t card); /* by its annotations */
 int64_t node_object_limit(const struct node_object *n);
-int64_t node_object_max_pods(const struct node_object *n); /* INT64_MAX: any number */
-bool node_object_divided(const struct node_object *n);     /* some cards are another plugin's */
+int64_t node_object_max_pods(const struct node_object *n);   /* INT64_MAX: any number */
+enum plugin node_object_plugin(const struct node_object *n); /* that its resources show */
+bool node_object_divided(const struct node_object *n);       /* some cards are another plugin's */
+
+/* Whether the pod's amounts are in another plugin's unit than the node's: each of its cards then
+ * counts as held whole, or the whole node, if its cards are not known. */
+bool node_object_is_foreign(const struct node_object *n, const struct pod_object *p);
 
 /* Whether the card's model and UUID match the pod's selection. */
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card);

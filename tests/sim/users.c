@@ -7,6 +7,7 @@
 #include "daemon/bind/bind.h"
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
+#include "plugins.h"
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
@@ -69,6 +70,12 @@ static void create_as(const struct name *ns, const struct name *name)
     if (draw(6) == 0)
         p.note = name_from(STR("a \"quote\" \\ {}[],"));
     /* Annotations copied with a manifest; they mean nothing before the pod is bound. */
+    if (p.plugin != PLUGIN_GPUSHARE) {
+        if (draw(6) == 0)
+            (void)plugins_allocate(&p);
+        store_put_pod(store.n_pods++, &p);
+        return;
+    }
     if (draw(10) == 0)
         p.idx = name_of("", draw(3));
     if (kind(KIND_ALLOCATIONS) && draw(4) == 0)
@@ -146,7 +153,7 @@ static void run(unsigned slot)
     struct pod_object p = store.pods[slot];
     if (p.phase != PHASE_PENDING)
         return;
-    if (strcmp(p.assigned.z, "false") == 0) {
+    if (plugin_waits(&p)) {
         p.assigned = name_from(STR("true"));
         p.assume = name_of("", SIM_EPOCH_NS + world.now_ms * 1000000);
     } else {
@@ -189,6 +196,10 @@ static void edit(void)
     if (slot == MAX_PODS)
         return;
     struct pod_object p = store.pods[slot];
+    if (plugins_edit(&p)) {
+        store_put_pod(slot, &p);
+        return;
+    }
     switch (draw(kind(KIND_ALLOCATIONS) ? 9 : 7)) {
     case 6:
         p.policy = name_from(draw(2) == 0 ? STR("spread") : STR(""));
@@ -232,13 +243,16 @@ static void bind_foreign(void)
     if (slot == MAX_PODS || store.pods[slot].deleting)
         return;
     struct pod_object p = store.pods[slot];
+    unsigned on = store_find_node(name_str(&node));
+    if (!plugins_may_bind(&p, on == MAX_NODES ? NULL : &store.nodes[on]))
+        return;
     p.node = node;
-    if (draw(3) > 0) {
+    if (draw(3) > 0 && !plugins_allocate(&p)) {
         p.idx = name_of("", draw(3));
         p.assigned = name_from(STR("false"));
         p.assume = name_of("", SIM_EPOCH_NS);
     }
-    if (kind(KIND_ALLOCATIONS) && draw(2) == 0)
+    if (p.plugin == PLUGIN_GPUSHARE && kind(KIND_ALLOCATIONS) && draw(2) == 0)
         pod_allocate(&p);
     store_put_pod(slot, &p);
 }
@@ -291,6 +305,7 @@ void users_begin(void)
     for (unsigned i = 0; i < store.n_nodes; i++) {
         struct node_object n = {.exists = true, .name = name_of("n", i)};
         node_size(&n);
+        plugins_make_node(&n);
         if (kind(KIND_CLAIMS) && world.set.partition)
             claims_part(&n);
         store_put_node(i, &n);

@@ -1,0 +1,38 @@
+/*
+ * Names of the resources and annotations of other device plugins than gpushare's, and how their
+ * annotations name cards. From the plugins' own sources (volcano-sh/devices,
+ * elastic-ai/elastic-gpu-agent), and not from core/dialect.h: the oracle of the simulation shares
+ * nothing with cardpack.
+ *
+ * In struct pod_object: Volcano's gpu-index is `idx`, and its times and acknowledgement are
+ * `assume` and `assigned`. elastic-gpu has one annotation for each container, with a list of cards;
+ * together they are `allocation`, without amounts.
+ */
+#pragma once
+
+#include "api/bindings.h"
+
+#include <jansson.h>
+
+struct plugin_names {
+    const char *dialect; /* in cardpack's setting */
+    const char *mem;
+    const char *cores;    /* "": there is none */
+    const char *count;    /* of a node */
+    const char *assigned; /* "": the plugin acknowledges nothing */
+};
+
+extern const struct plugin_names plugin_names[PLUGINS];
+
+/* Writes the pod's annotations of its plugin; t ends in the object of annotations. */
+void plugin_write_pod(struct text *t, const struct pod_object *p);
+
+/* The same for the node's. */
+void plugin_write_node(struct text *t, const struct node_object *n);
+
+/* Reads the annotations of a Binding, if they are of another plugin than gpushare's; false: they
+ * are not. */
+bool plugin_read_binding(json_t *notes, struct posted *ret);
+
+/* Whether the plugin still has to acknowledge the pod, by its annotations. */
+bool plugin_waits(const struct pod_object *p);

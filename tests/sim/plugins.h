@@ -1,0 +1,29 @@
+/*
+ * Nodes with other device plugins than gpushare's, and their pods (docs/dialects.md). Each function
+ * does nothing, and draws nothing, in a world without such plugins.
+ */
+#pragma once
+
+#include "api/plugins.h"
+#include "sim.h"
+
+/* The setting "dialects". */
+void plugins_put_setting(struct text *t);
+
+/* Makes some of the pods and nodes those of another plugin. */
+void plugins_make_pod(struct pod_object *p);
+void plugins_make_node(struct node_object *n);
+
+/* The administrator puts another plugin on the node, or the plugin reports ill cards. False:
+ * neither happens. */
+bool plugins_change_node(struct node_object *n);
+
+/* Writes the annotations that name the pod's cards as another client would: with any cards. False:
+ * the pod is gpushare's. */
+bool plugins_allocate(struct pod_object *p);
+
+/* Whether another client may bind the pod to the node. */
+bool plugins_may_bind(const struct pod_object *p, const struct node_object *n);
+
+/* Another client edits the annotations. False: the pod is gpushare's. */
+bool plugins_edit(struct pod_object *p);

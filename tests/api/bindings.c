@@ -95,6 +95,8 @@ void binding_annotate(const struct posted *b, struct pod_object *p)
         p->dev = b->dev;
         p->mem = b->mem;
     }
+    if (b->plugin == PLUGIN_HAMI)
+        p->on = b->on;
     if (b->allocation.there)
         p->allocation = b->allocation;
 }

@@ -18,6 +18,7 @@ struct posted {
     struct name mem;
     struct name assigned;
     struct name assume;
+    struct name on;
     struct grants_object allocation;
     struct grants_object cores;
     enum plugin plugin; /* whose annotations it has */

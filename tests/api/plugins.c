@@ -17,6 +17,11 @@ const struct plugin_names plugin_names[PLUGINS] = {
                         .cores = "elasticgpu.io/gpu-core",
                         .count = "elasticgpu.io/gpu-core",
                         .assigned = ""},
+    [PLUGIN_HAMI] = {.dialect = "hami",
+                     .mem = "nvidia.com/gpumem",
+                     .cores = "nvidia.com/gpucores",
+                     .count = "nvidia.com/gpu",
+                     .assigned = "hami.io/bind-phase"},
 };
 
 #define SEAT "elasticgpu.io/container-c"
@@ -92,6 +97,10 @@ void plugin_write_pod(struct text *t, const struct pod_object *p)
         write_seats(t, &p->allocation);
         return;
     }
+    if (p->plugin == PLUGIN_HAMI) {
+        hami_write_pod(t, p);
+        return;
+    }
     annotation(t, "volcano.sh/gpu-index", &p->idx);
     annotation(t, "volcano.sh/predicate-time", &p->assume);
     annotation(t, plugin_names[p->plugin].assigned, &p->assigned);
@@ -101,6 +110,7 @@ void plugin_write_node(struct text *t, const struct node_object *n)
 {
     if (n->plugin == PLUGIN_VOLCANO)
         annotation(t, "volcano.sh/gpu-unhealthy-ids", &n->ill);
+    hami_write_node(t, n);
 }
 
 static struct name text_of(json_t *notes, const char *name)
@@ -112,6 +122,11 @@ static struct name text_of(json_t *notes, const char *name)
 
 bool plugin_read_binding(json_t *notes, struct posted *ret)
 {
+    if (json_object_get(notes, "hami.io/vgpu-node") != NULL) {
+        ret->plugin = PLUGIN_HAMI;
+        hami_read_binding(notes, ret);
+        return true;
+    }
     if (json_object_get(notes, "elasticgpu.io/assumed") != NULL) {
         ret->plugin = PLUGIN_ELASTIC;
         read_seats(notes, ret);
@@ -127,11 +142,13 @@ bool plugin_read_binding(json_t *notes, struct posted *ret)
     return true;
 }
 
-/* Volcano's scheduler may leave the annotation to its plugin. */
+/* Other schedulers may leave the annotation to the plugin. */
 bool plugin_waits(const struct pod_object *p)
 {
     if (p->plugin == PLUGIN_ELASTIC)
         return false;
+    if (p->plugin == PLUGIN_HAMI)
+        return strcmp(p->assigned.z, "success") != 0;
     return p->plugin == PLUGIN_VOLCANO ? strcmp(p->assigned.z, "true") != 0
                                        : strcmp(p->assigned.z, "false") == 0;
 }

@@ -33,6 +33,7 @@ enum plugin {
     PLUGIN_GPUSHARE,
     PLUGIN_VOLCANO,
     PLUGIN_ELASTIC,
+    PLUGIN_HAMI,
     PLUGINS
 };
 
@@ -64,6 +65,7 @@ struct grants_object {
     struct {
         uint8_t container;
         uint8_t card;
+        uint8_t cores; /* only of a list of HAMi's */
         int32_t amount;
     } at[MAX_GRANTS];
 };
@@ -102,6 +104,7 @@ struct pod_object {
     struct name mem;
     struct name assigned;
     struct name assume;
+    struct name on; /* HAMi's annotation of the node */
     struct grants_object allocation;
     bool was_allocated; /* has or had an allocation that no Binding wrote */
     struct name note;
@@ -112,11 +115,17 @@ struct pod_object {
 struct card_object {
     uint8_t index;
     bool ill;
-    bool uuid;    /* the row has one */
-    int8_t model; /* 0: none in the row */
-    int8_t numa;  /* -1: none in the row */
-    uint8_t pci;  /* the number in its PCI address; 0: none in the row */
+    bool uuid;     /* the row has one */
+    int8_t model;  /* 0: none in the row */
+    int8_t numa;   /* -1: none in the row */
+    uint8_t pci;   /* the number in its PCI address; 0: none in the row */
+    uint8_t count; /* of HAMi's table: into how many parts the card is divided */
     int64_t mem;
+};
+
+/* HAMi's annotation hami.io/mutex.lock: "TIME,NAMESPACE,NAME". */
+struct lock_object {
+    char z[80]; /* empty: absent */
 };
 
 struct node_object {
@@ -140,6 +149,7 @@ struct node_object {
     struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
     struct name placement;
+    struct lock_object lock;
     struct name ill;   /* cards that Volcano's plugin calls ill */
     struct name given; /* the annotation dra-cards */
     bool given_all;    /* the label that gives all cards to DRA */

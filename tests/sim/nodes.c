@@ -51,6 +51,7 @@ void node_size(struct node_object *n)
     }
     if (n->plugin == PLUGIN_GPUSHARE && kind(KIND_TABLES) && draw(world.set.alike ? 12 : 2) == 0)
         make_table(n);
+    plugins_make_table(n);
     n->allocatable = n->mem;
     n->memory = n->count % 2 == 0 ? n->mem * ((int64_t)1 << 30) : 0;
     n->exclusive = kind(KIND_EXCLUSIVE) ? 4 : -1;

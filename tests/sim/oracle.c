@@ -18,6 +18,7 @@
  */
 #include "oracle.h"
 
+#include "locks.h"
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
@@ -92,6 +93,7 @@ void oracle_changed(const struct change *c)
     const struct pod_object *old = &c->old.pod;
     const struct pod_object *new = &c->new.pod;
     claims_changed(c);
+    locks_changed(c);
     if (c->kind != CACHE_PODS)
         return;
     if (pod_object_holds(old) != pod_object_holds(new) ||
@@ -132,13 +134,13 @@ static void decision_check_node(struct decision *d, const struct proc *p)
                         node_object_card_size(n, card) == d->total[card] &&
                         pod_object_allows(pod, n, card);
             legal |= good ? (uint64_t)1 << card : 0;
+            d->max_pods[card] = MAX_OF(d->max_pods[card], node_object_max_pods(n, card));
             d->lent[card] = MIN_OF(d->lent[card], claims_lend(p, n, d->node, card));
             if (!node_object_has_card(n, card) || !name_lists(&n->aside, card))
                 d->aside &= ~((uint64_t)1 << card);
         }
         d->limit = MAX_OF(d->limit, node_object_limit(n));
         d->least_cards = MIN_OF(d->least_cards, node_object_cards(n));
-        d->max_pods = MAX_OF(d->max_pods, node_object_max_pods(n));
         d->divided = d->divided || node_object_divided(n);
         d->served = d->served || claims_may_serve(p, n);
         if (c->rv <= told)
@@ -260,11 +262,17 @@ void oracle_turned(const struct proc *p)
 
 /* ---- Bindings ---- */
 
-/* A Binding for cards of another plugin has no annotations, and elastic-gpu's have no time. */
+/* Whether the plugin orders pods by the time in nanoseconds at which the card was reserved. */
+static bool is_timed(enum plugin plugin)
+{
+    return plugin == PLUGIN_GPUSHARE || plugin == PLUGIN_VOLCANO;
+}
+
+/* A Binding for cards of another plugin has no annotations. */
 static bool says(const struct order *o, const struct sending *s)
 {
     uint64_t cards = 0;
-    if (o->is.bare || o->is.assume.z[0] != '\0')
+    if (o->is.bare || is_timed(o->is.plugin))
         return o->is.bare || name_is(&o->is.assume, (int64_t)s->assume);
     for (unsigned i = 0; i < o->is.allocation.n; i++)
         cards |= (uint64_t)1 << o->is.allocation.at[i].card;
@@ -289,7 +297,7 @@ static void check_age(const struct order *o, const struct decision *d)
 {
     uint64_t mine = 0;
     uint64_t its = 0;
-    if (world.set.permille[FAULT_TIME_JUMP] > 0 || o->is.plugin == PLUGIN_ELASTIC)
+    if (world.set.permille[FAULT_TIME_JUMP] > 0 || !is_timed(o->is.plugin))
         return;
     sim_check(str_to_u64(name_str(&o->is.assume), UINT64_MAX, &mine));
     for (unsigned i = 0; i < store.n_pods; i++) {
@@ -428,12 +436,13 @@ static void check_card(unsigned node, int64_t card)
         bool foreign = p->plugin != store.pods[d->slot].plugin;
         u.mem += foreign ? d->total[card] : slice_charge(p, &s, d->total[card]);
         u.pods++;
+        u.takers += slice_takers(&s);
         u.wholes += foreign || (pod_object_named(p) && p->whole) ? 1 : 0;
         check_apart(node, card, i);
     }
     trace("card holds", name_str(&store.nodes[node].name), u.mem, d->total[card]);
     sim_check(u.mem + d->lent[card] <= d->total[card]);
-    sim_check((int64_t)u.pods <= d->max_pods);
+    sim_check((int64_t)u.takers <= d->max_pods[card]);
     sim_check(u.wholes == 0 || u.pods == 1);
     check_cores(node, card);
 }
@@ -566,6 +575,7 @@ void oracle_committed(const struct order *o, unsigned slot)
     oracle.ours_rv[slot] = oracle.placed_rv[slot];
     oracle.by[slot] = d;
     check_place(p, d);
+    locks_bound(o, slot);
     if (world.set.faultless && !o->is.bare)
         check_order(slot);
     for (int64_t card = 0; card < MAX_CARDS; card++) {

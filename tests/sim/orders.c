@@ -93,12 +93,42 @@ static void check_seats(const struct pod_object *p, const struct order *o)
     sim_check(named == o->is.allocation.n);
 }
 
+/* HAMi's list gives each container different cards, and of each what it asks for. */
+static void check_devices(const struct pod_object *p, const struct order *o,
+                          const struct decision *d)
+{
+    unsigned named = 0;
+    int64_t cards = pod_object_cards(p);
+    sim_check(strcmp(o->is.assigned.z, "allocating") == 0);
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        const struct container_object *c = &p->containers[i];
+        uint64_t its = 0;
+        for (unsigned k = 0; k < o->is.allocation.n; k++) {
+            int64_t card = o->is.allocation.at[k].card;
+            if (o->is.allocation.at[k].container != i)
+                continue;
+            sim_check(card < MAX_CARDS && (its >> card & 1) == 0);
+            its |= (uint64_t)1 << card;
+            int64_t part = p->percent > 0 ? hami_part(p->percent, d->total[card]) : 0;
+            sim_check(o->is.allocation.at[k].amount == MAX_OF(c->mem / cards, part));
+            sim_check(o->is.allocation.at[k].cores == c->cores / cards);
+            named++;
+        }
+        sim_check(__builtin_popcountll(its) == (container_object_asks(p, i) ? cards : 0));
+    }
+    sim_check(named == o->is.allocation.n);
+}
+
 static void check_annotations(const struct pod_object *p, const struct order *o,
                               const struct decision *d)
 {
     sim_check(o->is.plugin == p->plugin);
     if (p->plugin == PLUGIN_ELASTIC) {
         check_seats(p, o);
+        return;
+    }
+    if (p->plugin == PLUGIN_HAMI) {
+        check_devices(p, o, d);
         return;
     }
     check_index(o, d);

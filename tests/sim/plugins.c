@@ -91,6 +91,34 @@ static void make_elastic(struct pod_object *p)
     c->cores = 100 * (int64_t)p->count;
 }
 
+/* Of each card so much. 100 of compute are all of it, and no memory is all memory. */
+static void make_hami(struct pod_object *p)
+{
+    struct container_object *c = NULL;
+    unsigned asks = 0;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        struct container_object *its = &p->containers[i];
+        if (its->named && asks > 0 && kind(KIND_QUOTAS)) {
+            its->named = false; /* several containers with a quota are not counted here */
+            its->mem = its->cores = 0;
+        }
+        asks += its->named ? 1 : 0;
+        c = its->named ? its : c;
+        its->cores = MIN_OF(its->cores, 70);
+    }
+    if (asks != 1 || c == NULL)
+        return;
+    p->count = 1 + (kind(KIND_COUNT) && draw(2) == 0 ? draw(3) : 0);
+    if (kind(KIND_PERCENT) && draw(3) == 0) {
+        p->percent = 10 * (1 + draw(10));
+        c->mem = 0;
+    }
+    p->whole = kind(KIND_WHOLE) && draw(3) == 0;
+    c->cores = p->whole ? 100 : c->cores;
+    c->mem *= p->count;
+    c->cores *= p->count;
+}
+
 void plugins_make_pod(struct pod_object *p)
 {
     struct pod_object q = *p;
@@ -103,8 +131,10 @@ void plugins_make_pod(struct pod_object *p)
         return;
     if (q.plugin == PLUGIN_VOLCANO)
         make_volcano(&q);
-    else
+    else if (q.plugin == PLUGIN_ELASTIC)
         make_elastic(&q);
+    else
+        make_hami(&q);
     *p = q;
 }
 
@@ -119,25 +149,31 @@ bool plugins_allocate(struct pod_object *p)
     struct grants_object *g = &p->allocation;
     if (p->plugin == PLUGIN_GPUSHARE)
         return false;
-    p->idx = name_of("", draw(3));
-    p->assigned = name_from(STR("false"));
-    p->assume = name_of("", SIM_EPOCH_NS);
-    if (p->plugin != PLUGIN_ELASTIC)
+    p->idx = p->plugin == PLUGIN_VOLCANO ? name_of("", draw(3)) : name_from(STR(""));
+    if (p->plugin != PLUGIN_ELASTIC) {
+        p->assigned = name_from(p->plugin == PLUGIN_HAMI ? STR("allocating") : STR("false"));
+        p->assume = name_of("", SIM_EPOCH_NS / (p->plugin == PLUGIN_HAMI ? 1000000000 : 1));
+    }
+    if (p->plugin == PLUGIN_VOLCANO)
         return true;
-    p->idx = p->assigned = p->assume = name_from(STR(""));
     *g = (struct grants_object){.there = true};
     for (unsigned i = 0; i < p->n_containers; i++) {
         unsigned first = draw(3);
         for (unsigned k = 0; container_object_asks(p, i) && k < pod_object_cards(p); k++) {
             g->at[g->n].container = (uint8_t)i;
+            g->at[g->n].amount = (int32_t)(1 + draw(12));
+            g->at[g->n].cores = (uint8_t)(10 * draw(8));
             g->at[g->n++].card = (uint8_t)(first + k);
         }
     }
     return true;
 }
 
+/* The acknowledgement of HAMi's plugin stays: it would wait for a second call, which does not come.
+ */
 bool plugins_edit(struct pod_object *p)
 {
+    struct name assigned = p->assigned;
     if (p->plugin == PLUGIN_GPUSHARE)
         return false;
     switch (draw(5)) {
@@ -158,11 +194,51 @@ bool plugins_edit(struct pod_object *p)
         p->note = name_of("edited ", draw(1000));
         break;
     }
+    if (p->plugin == PLUGIN_HAMI)
+        p->assigned = assigned;
     p->gated = false;
     return true;
 }
 
 /* ---- nodes ---- */
+
+void plugins_make_table(struct node_object *n)
+{
+    static const int64_t sizes[] = {8, 16, 16, 24};
+    unsigned index = 0;
+    if (n->plugin != PLUGIN_HAMI)
+        return;
+    n->has_table = true;
+    n->bad_table = draw(30) == 0;
+    n->n_table = 0;
+    for (int64_t i = 0; i < n->count && index < MAX_CARDS; i++) {
+        struct card_object *c = &n->table[n->n_table++];
+        *c = (struct card_object){.index = (uint8_t)index, .uuid = true};
+        c->mem = world.set.alike ? 16 : sizes[draw(COUNT_OF(sizes))];
+        c->count = (uint8_t)(draw(3) == 0 ? 1 + draw(3) : 10);
+        c->model = (int8_t)draw(3);
+        c->numa = (int8_t)((int)draw(NUMA_NODES + 1) - 1);
+        c->ill = draw(12) == 0;
+        index += draw(6) == 0 ? 2 : 1;
+    }
+    plugins_settle_node(n);
+}
+
+void plugins_settle_node(struct node_object *n)
+{
+    int64_t sum = 0;
+    if (!n->exists)
+        n->lock = (struct lock_object){.z = ""};
+    if (n->plugin != PLUGIN_HAMI)
+        return;
+    n->has_table = true;
+    for (unsigned i = 0; i < n->n_table; i++) {
+        n->table[i].uuid = true;
+        sum += n->table[i].mem;
+    }
+    n->mem = n->mem > 0 ? sum : n->mem;
+    n->allocatable = n->allocatable > 0 ? n->mem : n->allocatable;
+}
 
 void plugins_make_node(struct node_object *n)
 {
@@ -173,6 +249,8 @@ void plugins_make_node(struct node_object *n)
         return;
     n->has_table = n->bad_table = false;
     n->count = n->count < 0 ? 1 : n->count;
+    plugins_make_table(n);
+    n->allocatable = n->mem;
 }
 
 static void report_ill(struct node_object *n)

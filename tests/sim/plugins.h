@@ -14,6 +14,12 @@ void plugins_put_setting(struct text *t);
 void plugins_make_pod(struct pod_object *p);
 void plugins_make_node(struct node_object *n);
 
+/* HAMi's node has a table of its own. */
+void plugins_make_table(struct node_object *n);
+
+/* After a change: what HAMi's node reports agrees with its table. */
+void plugins_settle_node(struct node_object *n);
+
 /* The administrator puts another plugin on the node, or the plugin reports ill cards. False:
  * neither happens. */
 bool plugins_change_node(struct node_object *n);

@@ -22,7 +22,7 @@ static void usage_add_foreign(struct usage *u, const struct pod_object *p,
                               const struct node_object *n, int64_t card)
 {
     struct slices all;
-    pod_object_slices(p, oracle_lasts(p), &all);
+    pod_object_slices_on(p, n, oracle_lasts(p), &all);
     for (unsigned i = 0; i < all.n; i++) {
         const struct slice *s = &all.at[i];
         bool there = node_object_has_card(n, s->card);
@@ -32,6 +32,7 @@ static void usage_add_foreign(struct usage *u, const struct pod_object *p,
         u->unplaced += there ? 0 : n->mem;
         u->cores += s->cores;
         u->pods += card >= 0 ? 1 : 0;
+        u->takers += slice_takers(s);
         u->wholes++;
     }
     if (card >= 0)
@@ -47,7 +48,7 @@ static void usage_add(struct usage *u, const struct pod_object *p, const struct 
                       int64_t card)
 {
     struct slices all;
-    pod_object_slices(p, oracle_lasts(p), &all);
+    pod_object_slices_on(p, n, oracle_lasts(p), &all);
     for (unsigned i = 0; i < all.n; i++) {
         const struct slice *s = &all.at[i];
         bool there = node_object_has_card(n, s->card);
@@ -59,6 +60,7 @@ static void usage_add(struct usage *u, const struct pod_object *p, const struct 
         if (card < 0)
             continue;
         u->pods++;
+        u->takers += slice_takers(s);
         u->wholes += pod_object_named(p) && p->whole ? 1 : 0;
     }
     if (card >= 0)
@@ -115,7 +117,9 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
         sim_check(p->claim == NULL || str_eq(p->claim->name, name_str(&o->nominated)));
         return;
     }
-    pod_object_slices(o, oracle_lasts(o), &all);
+    unsigned node = store_find_node(name_str(&o->node));
+    const struct node_object none = {.exists = false};
+    pod_object_slices_on(o, node == MAX_NODES ? &none : &store.nodes[node], oracle_lasts(o), &all);
     sim_check(p->request->mem == pod_object_mem(o) && str_eq(p->node->name, name_str(&o->node)));
     sim_check(p->card == (all.n == 0 ? -1 : all.at[0].card));
     sim_check(p->holding->n_shares == all.n);
@@ -141,7 +145,7 @@ static size_t rest_pods(const struct cache *cache)
         rest_pod(o, p);
     }
     sim_check(cache->pods.n == kept);
-    return 3 * kept;
+    return 4 * kept;
 }
 
 static void rest_card(const struct node_object *o, unsigned node, const struct card *c,
@@ -156,7 +160,7 @@ static void rest_card(const struct node_object *o, unsigned node, const struct c
     if (c->absent)
         return;
     sim_check(c->used == u.mem && c->cores == u.cores);
-    sim_check(c->pods == u.pods && c->wholes == u.wholes);
+    sim_check(c->pods == u.pods && c->wholes == u.wholes && card_takers(c) == u.takers);
 }
 
 /* All pods of the node count, with a request for cards or without. */

@@ -71,6 +71,9 @@ void serve_binding(struct flight *f, const struct api_request *r);
  * the answer. */
 struct pending *copy_binding(const struct flight *f, const struct api_request *r);
 void copy_answered(struct pending *copy, unsigned status);
+void serve_node(struct flight *f, const struct api_request *r);
+/* The API server has refused the request for lack of a right. */
+void locks_refused(const struct flight *f, const struct api_request *r);
 void serve_eviction(struct flight *f, const struct api_request *r);
 void serve_list(struct flight *f, unsigned kind, struct str query);
 void serve_watch(struct flight *f, unsigned kind, struct str query);

@@ -127,10 +127,13 @@ static void plugins_draw(struct swarm *s)
     uint64_t random = s->seed * 0x9e3779b97f4a7c15U + 7;
     if (SOME(4) > 0 || s->kinds[KIND_CLAIMS])
         return;
-    s->plugins = 1U << PLUGIN_GPUSHARE | 1U << (1 + SOME(PLUGINS - 1));
+    unsigned often = SOME(2) == 0 ? PLUGIN_HAMI : 1 + SOME(PLUGINS - 1); /* it has most writes */
+    s->plugins = 1U << PLUGIN_GPUSHARE | 1U << often;
     if (SOME(3) == 0)
         s->plugins |= 1U << (1 + SOME(PLUGINS - 1));
     s->foreign = SOME(2) == 0 && !s->kinds[KIND_QUOTAS];
+    if ((s->plugins >> PLUGIN_HAMI & 1) != 0)
+        s->kinds[KIND_EXCLUSIVE] = false; /* nvidia.com/gpu is HAMi's then */
 }
 
 /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted

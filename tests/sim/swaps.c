@@ -26,11 +26,11 @@ static bool asks_for(const struct pod_object *p, int64_t total)
     return asks && total > 0;
 }
 
-/* elastic-gpu-agent finds a pod by its devices. Volcano's plugin compares single containers; of its
- * pods only one has memory, so the sum is the same. */
+/* elastic-gpu-agent finds a pod by its devices, and HAMi's plugin by the lock. Volcano's plugin
+ * compares single containers; of its pods only one has memory, so the sum is the same. */
 static bool is_alike(const struct pod_object *a, const struct pod_object *b)
 {
-    if (a->plugin != b->plugin || a->plugin == PLUGIN_ELASTIC)
+    if (a->plugin != b->plugin || a->plugin == PLUGIN_ELASTIC || a->plugin == PLUGIN_HAMI)
         return false;
     return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
 }

@@ -7,6 +7,7 @@
 #include "daemon/bind/bind.h"
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
+#include "locks.h"
 #include "plugins.h"
 #include "quotas.h"
 #include "server.h"
@@ -153,6 +154,10 @@ static void run(unsigned slot)
     struct pod_object p = store.pods[slot];
     if (p.phase != PHASE_PENDING)
         return;
+    if (p.plugin == PLUGIN_HAMI && plugin_waits(&p)) {
+        locks_call(slot);
+        return;
+    }
     if (plugin_waits(&p)) {
         p.assigned = name_from(STR("true"));
         p.assume = name_of("", SIM_EPOCH_NS + world.now_ms * 1000000);
@@ -264,6 +269,7 @@ static void change_node(void)
     unsigned slot = draw(store.n_nodes);
     struct node_object n = store.nodes[slot];
     node_change(&n);
+    plugins_settle_node(&n);
     store_put_node(slot, &n);
 }
 
@@ -370,8 +376,23 @@ static void lose_leases(void)
         trace("lease is deleted", STR(""), 0, 0);
 }
 
+static bool awaits_hami(const struct pod_object *p)
+{
+    return p->plugin == PLUGIN_HAMI && bound(p) && p->phase == PHASE_PENDING && plugin_waits(p);
+}
+
+/* The kubelet calls HAMi's plugin soon, or else no further pod could come. */
+static void call_plugin(void)
+{
+    unsigned slot = some_pod(awaits_hami);
+    if (slot != MAX_PODS)
+        locks_call(slot);
+}
+
 static void act_by_kinds(void)
 {
+    if ((world.set.plugins >> PLUGIN_HAMI & 1) != 0 && draw(4) == 0)
+        call_plugin();
     if (kind(KIND_CLAIMS) && draw(2) == 0)
         claims_act();
     if (kind(KIND_QUOTAS) && draw(12) == 0)

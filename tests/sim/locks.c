@@ -94,7 +94,7 @@ static unsigned named_by(const struct lock_object *l)
 static bool is_strict(void)
 {
     return world.set.permille[FAULT_FOREIGN] == 0 && world.set.permille[FAULT_NODES] == 0 &&
-           world.set.uid_precondition && !world.set.rogue;
+           !world.set.foreign && world.set.uid_precondition && !world.set.rogue;
 }
 
 /* ---- writes ---- */
@@ -162,6 +162,7 @@ static void write_later(const struct lock_write *w)
     copy->h = (struct happening){.fire = on_late};
     copy->next = late;
     late = copy;
+    server_orphan(w->sender);
     plan(&copy->h, draw(2) == 0 ? draw(LATE_MS) : draw(3000));
 }
 

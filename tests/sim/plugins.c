@@ -21,6 +21,8 @@ static enum plugin some_plugin(void)
 {
     unsigned n = 0;
     enum plugin found = PLUGIN_GPUSHARE;
+    if (world.set.locks && draw(8) > 0)
+        return PLUGIN_HAMI;
     if (draw(4) == 0)
         return found;
     for (unsigned i = PLUGIN_GPUSHARE + 1; i < PLUGINS; i++) {
@@ -159,6 +161,8 @@ bool plugins_allocate(struct pod_object *p)
     *g = (struct grants_object){.there = true};
     for (unsigned i = 0; i < p->n_containers; i++) {
         unsigned first = draw(3);
+        if (p->plugin == PLUGIN_ELASTIC && draw(6) == 0)
+            continue; /* the annotation of this container is missing */
         for (unsigned k = 0; container_object_asks(p, i) && k < pod_object_cards(p); k++) {
             g->at[g->n].container = (uint8_t)i;
             g->at[g->n].amount = (int32_t)(1 + draw(12));
@@ -261,15 +265,14 @@ static void report_ill(struct node_object *n)
 
 bool plugins_change_node(struct node_object *n)
 {
-    if (world.set.plugins == 0)
+    if (n->plugin != PLUGIN_VOLCANO || draw(4) > 0)
         return false;
-    if (n->plugin == PLUGIN_VOLCANO && draw(4) == 0) {
-        report_ill(n);
-        return true;
-    }
-    if (!world.set.foreign || draw(5) > 0)
-        return false;
+    report_ill(n);
+    return true;
+}
+
+void plugins_replace(struct node_object *n)
+{
     node_size(n);
     plugins_make_node(n);
-    return true;
 }

@@ -20,9 +20,11 @@ void plugins_make_table(struct node_object *n);
 /* After a change: what HAMi's node reports agrees with its table. */
 void plugins_settle_node(struct node_object *n);
 
-/* The administrator puts another plugin on the node, or the plugin reports ill cards. False:
- * neither happens. */
+/* The plugin reports ill cards. False: it does not. */
 bool plugins_change_node(struct node_object *n);
+
+/* The administrator puts another plugin on the node. */
+void plugins_replace(struct node_object *n);
 
 /* Writes the annotations that name the pod's cards as another client would: with any cards. False:
  * the pod is gpushare's. */

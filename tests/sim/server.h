@@ -82,5 +82,7 @@ void lease_writes_reset(void);
 void leases_deny(unsigned sender); /* toggles: a denied process may use the Lease again */
 /* When the process sent the last write with which it holds a Lease, in ms. */
 uint64_t leases_renewed_ms(unsigned sender);
+/* The sender of a late write may end or pause soon: it no longer follows the write. */
+void server_orphan(unsigned sender);
 void bindings_reset(void);
 void bindings_end_with_server(void);

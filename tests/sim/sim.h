@@ -99,6 +99,7 @@ struct swarm {
     unsigned guard; /* swap-guard; see swaps.h */
     unsigned
         plugins;    /* a bit for each enum plugin whose dialect cardpack reads; 0: gpushare alone */
+    bool locks;     /* mainly about the locks of HAMi's nodes */
     bool foreign;   /* nodes change their plugin, and others bind pods to any node */
     bool partition; /* each card belongs to DRA or to cardpack; see claims.h */
     bool dra_on;    /* the setting dra is on, else auto */

@@ -273,6 +273,20 @@ static void change_node(void)
     store_put_node(slot, &n);
 }
 
+/* Mostly of a node to which a pod is being bound. */
+static void change_plugin(void)
+{
+    struct name name = store.nodes[draw(store.n_nodes)].name;
+    (void)pod_in_work(&name);
+    unsigned slot = store_find_node(name_str(&name));
+    struct node_object n = store.nodes[slot == MAX_NODES ? 0 : slot];
+    if (slot == MAX_NODES || !n.exists)
+        return;
+    plugins_replace(&n);
+    plugins_settle_node(&n);
+    store_put_node(slot, &n);
+}
+
 static void label_node(void)
 {
     unsigned slot = draw(store.n_nodes);
@@ -393,6 +407,8 @@ static void act_by_kinds(void)
 {
     if ((world.set.plugins >> PLUGIN_HAMI & 1) != 0 && draw(4) == 0)
         call_plugin();
+    if (world.set.foreign && draw(16) == 0)
+        change_plugin();
     if (kind(KIND_CLAIMS) && draw(2) == 0)
         claims_act();
     if (kind(KIND_QUOTAS) && draw(12) == 0)

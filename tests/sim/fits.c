@@ -216,7 +216,7 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return quotas_allow_card(&s.quota, node, 0) ? unless(s.quota.unsure) : FITS_NOT;
     if (wait_apart(&s.wait) || (s.wait.cards != 0 && pod_object_cards(p) > 1))
         return FITS_NOT;
-    if (locks_wait(node))
+    if (p->plugin == PLUGIN_HAMI && locks_wait(node))
         return FITS_NOT;
     if (!pod_object_is_own(p))
         try_together(&s, pod_object_cards(p), 0, 0);

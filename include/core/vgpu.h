@@ -23,6 +23,10 @@ void vgpu_read(const struct pod_view *pod, const struct request *r, struct place
 void vgpu_locate(struct str list, const struct request *r, const struct node *on,
                  struct grant *grants, uint32_t n);
 
+/* Whether the list, as vgpu_write wrote it, gives a container less than its percentage of a card of
+ * the node: the card has grown since. */
+bool vgpu_falls_short(struct str list, const struct request *r, const struct node *on);
+
 /* Writes the cards of the containers that have any, with a semicolon between two of them. The node
  * has these cards. */
 void vgpu_write(const struct grant *grants, uint32_t n, const struct node *on, struct buf *out);

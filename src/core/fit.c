@@ -9,6 +9,7 @@
 #include "core/pick.h"
 #include "core/swap.h"
 #include "core/uses.h"
+#include "core/vgpu.h"
 #include "fit_apart.h"
 
 static enum verdict fit_fault_verdict(enum node_fault fault)
@@ -334,7 +335,7 @@ static bool fit_is_outgrown(const struct node *n, const struct request *r, const
 {
     struct share granted = {.mem = 0};
     if (r->dialect != DIALECT_GPUSHARE)
-        return false; /* its annotations say no amount */
+        return false; /* its annotations say no amount, or see vgpu_falls_short */
     for (uint32_t i = 0; i < h->n_grants; i++)
         granted.mem += h->grants[i].card == s->card ? h->grants[i].mem : 0;
     return share_charge(r, &granted, n->cards[s->card].total) > granted.mem;
@@ -365,6 +366,8 @@ enum verdict fit_keep(const struct pod *p)
         return fit_fault_verdict(n->fault);
     if (n->sizes->dialect != r.dialect)
         return VERDICT_DIALECT;
+    if (dialect_has_uuids(r.dialect) && vgpu_falls_short(pod_list(p), &r, n))
+        return VERDICT_NO_CARD_FREE;
     look_at(&look, n, &r);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];

@@ -146,6 +146,31 @@ void vgpu_locate(struct str list, const struct request *r, const struct node *on
     }
 }
 
+static bool vgpu_part_falls_short(struct str devices, const struct request *r,
+                                  const struct demand *d, const struct node *on)
+{
+    struct str uuid;
+    struct str tail;
+    while (vgpu_next(&devices, &uuid, &tail)) {
+        uint32_t card = vgpu_find(uuid, on);
+        if (card < on->n_cards &&
+            vgpu_read_tail(tail, r, d).mem < demand_part_of(r, d, on->cards[card].total))
+            return true;
+    }
+    return false;
+}
+
+bool vgpu_falls_short(struct str list, const struct request *r, const struct node *on)
+{
+    for (uint32_t i = 0; i < r->n_demands; i++) {
+        struct str devices;
+        (void)str_cut(list, ';', &devices, &list);
+        if (vgpu_part_falls_short(devices, r, &r->demands[i], on))
+            return true;
+    }
+    return false;
+}
+
 void vgpu_write(const struct grant *grants, uint32_t n, const struct node *on, struct buf *out)
 {
     struct uuid_room room _uninitialized_;

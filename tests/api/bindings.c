@@ -1,7 +1,8 @@
 /* Bindings of pods to nodes; see bindings.h. */
 #include "api/bindings.h"
 
-#include <jansson.h>
+#include "api/plugins.h"
+
 #include <stdio.h>
 
 static struct name text_of(json_t *object, const char *key)
@@ -63,7 +64,7 @@ struct posted binding_read(struct str body, struct str ns, struct str name)
     b.uid = text_of(metadata, "uid");
     b.node = text_of(target, "name");
     b.bare = notes == NULL;
-    if (!b.bare) {
+    if (!b.bare && !plugin_read_binding(notes, &b)) {
         known += grants_read(notes, "scheduler.framework.gpushare.allocation", &b.allocation);
         known += grants_read(notes, "gpushare.alibabacloud.com/core-percentage", &b.cores);
         api_check(json_object_size(notes) == known);
@@ -78,6 +79,27 @@ struct posted binding_read(struct str body, struct str ns, struct str name)
 }
 
 /* ---- the transaction ---- */
+
+/* An API server that ignores UIDs may bind the next pod of the name, of another plugin. The
+ * annotations then mean nothing. */
+void binding_annotate(const struct posted *b, struct pod_object *p)
+{
+    if (b->bare || b->plugin != p->plugin)
+        return;
+    if (b->plugin != PLUGIN_ELASTIC) {
+        p->idx = b->idx;
+        p->assigned = b->assigned;
+        p->assume = b->assume;
+    }
+    if (b->plugin == PLUGIN_GPUSHARE) {
+        p->dev = b->dev;
+        p->mem = b->mem;
+    }
+    if (b->plugin == PLUGIN_HAMI)
+        p->on = b->on;
+    if (b->allocation.there)
+        p->allocation = b->allocation;
+}
 
 static struct outcome refusal(unsigned status, const char *reason, const char *details,
                               const char *what, const struct posted *b, const char *more)
@@ -112,15 +134,7 @@ struct outcome binding_commit(const struct posted *b, unsigned *ret_slot)
         return refusal(409, "Conflict", ",\"details\":{\"kind\":\"pods/binding\"}",
                        "Operation cannot be fulfilled on pods/binding", b, why);
     p.node = b->node;
-    if (!b->bare) {
-        p.idx = b->idx;
-        p.dev = b->dev;
-        p.mem = b->mem;
-        p.assigned = b->assigned;
-        p.assume = b->assume;
-        if (b->allocation.there)
-            p.allocation = b->allocation;
-    }
+    binding_annotate(b, &p);
     store_put_pod(slot, &p);
     *ret_slot = slot;
     return (struct outcome){.status = 201, .reason = "", .details = ""};

@@ -18,9 +18,11 @@ struct posted {
     struct name mem;
     struct name assigned;
     struct name assume;
+    struct name on;
     struct grants_object allocation;
     struct grants_object cores;
-    bool bare; /* without annotations */
+    enum plugin plugin; /* whose annotations it has */
+    bool bare;          /* without annotations */
 };
 
 struct outcome {
@@ -32,6 +34,9 @@ struct outcome {
 
 /* Reads the body of a POST for this pod, and checks that it is one of cardpack's. */
 struct posted binding_read(struct str body, struct str ns, struct str name);
+
+/* Merges the annotations into the pod. */
+void binding_annotate(const struct posted *b, struct pod_object *p);
 
 /* One transaction: sets nodeName and merges the annotations, or says why not. *ret_slot is the
  * pod's if it is done. */

@@ -1,6 +1,6 @@
 /* Writes the API server's JSON, with fields that cardpack does not use: its decoder must skip
  * them. */
-#include "api/store.h"
+#include "api/plugins.h"
 
 static const char *const models[MODELS] = {"", "A10", "T4"};
 static const char *const selections[] = {"", "A10", "!A10", "T4, !A10", "t*,A10", "*4"};
@@ -52,7 +52,23 @@ static void amount(struct text *t, const char *key, int64_t value)
     text_f(t, "%s\"%s\":\"%lld\"", between, key, (long long)value);
 }
 
-static void container(struct text *t, unsigned number, const struct container_object *c)
+/* HAMi's resources: so many cards, and so much of each. */
+static void devices(struct text *t, const struct pod_object *p, const struct container_object *c)
+{
+    int64_t cards = p->count > 0 ? p->count : 1;
+    if (!c->named)
+        return;
+    amount(t, "nvidia.com/gpu", cards);
+    if (c->mem > 0)
+        amount(t, "nvidia.com/gpumem", c->mem / cards);
+    if (c->cores > 0)
+        amount(t, "nvidia.com/gpucores", c->cores / cards);
+    if (p->percent > 0 && p->percent < 100)
+        amount(t, "nvidia.com/gpumem-percentage", p->percent);
+}
+
+static void container(struct text *t, unsigned number, const struct pod_object *p,
+                      const struct container_object *c)
 {
     static const char *const both[] = {"\"limits\":{", "},\"requests\":{"};
     text_f(t, "%s{\"name\":\"c%u\"", t->p[t->n - 1] == '[' ? "" : ",", number);
@@ -65,10 +81,14 @@ static void container(struct text *t, unsigned number, const struct container_ob
             text_f(t, "\"cpu\":\"%lldm\"", c->cpu == 0 ? 100LL : (long long)c->cpu);
         else if (c->memory > 0)
             amount(t, "memory", c->memory);
-        if (c->named)
-            amount(t, "aliyun.com/gpu-mem", c->mem);
+        if (p->plugin == PLUGIN_HAMI) {
+            devices(t, p, c);
+            continue;
+        }
+        if (c->named && (p->plugin == PLUGIN_GPUSHARE || c->mem > 0))
+            amount(t, plugin_names[p->plugin].mem, c->mem);
         if (c->cores > 0)
-            amount(t, "aliyun.com/gpu-core.percentage", c->cores);
+            amount(t, plugin_names[p->plugin].cores, c->cores);
         if (c->exclusive > 0)
             amount(t, "nvidia.com/gpu", c->exclusive);
     }
@@ -82,10 +102,10 @@ static void spec(struct text *t, const struct pod_object *p)
     if (inits > 0)
         text_z(t, "\"initContainers\":[");
     for (unsigned i = 0; i < inits; i++)
-        container(t, i, &p->containers[i]);
+        container(t, i, p, &p->containers[i]);
     text_z(t, inits > 0 ? "],\"containers\":[" : "\"containers\":[");
     for (unsigned i = inits; i < p->n_containers; i++)
-        container(t, i, &p->containers[i]);
+        container(t, i, p, &p->containers[i]);
     text_z(t, "]");
     if (p->node.z[0] != '\0')
         member(t, "nodeName", &p->node);
@@ -100,9 +120,9 @@ static void labels(struct text *t, const struct pod_object *p)
 {
     text_z(t, ",\"labels\":{\"app\":");
     text_quoted(t, p->app.z[0] == '\0' ? STR("x") : name_str(&p->app));
-    if (p->count > 0)
+    if (p->count > 0 && p->plugin == PLUGIN_GPUSHARE)
         amount(t, "aliyun.com/gpu-count", p->count);
-    if (p->whole)
+    if (p->whole && p->plugin == PLUGIN_GPUSHARE)
         text_z(t, ",\"ack.gpushare.placement\":\"require-whole-device\"");
     text_z(t, "}");
 }
@@ -126,7 +146,7 @@ void render_grants(struct text *t, const struct grants_object *g)
 /* Labels and annotations in which users ask for cards. */
 static void wishes(struct text *t, const struct pod_object *p)
 {
-    if (p->percent > 0)
+    if (p->percent > 0 && p->plugin == PLUGIN_GPUSHARE)
         amount(t, "cardpack.io/gpu-mem-percent", p->percent);
     if (p->model > 0) {
         struct name wish = name_from(str_of(selections[p->model]));
@@ -161,6 +181,21 @@ static void status(struct text *t, const struct pod_object *p)
     text_z(t, "}");
 }
 
+/* The annotations of gpushare's schedulers and plugin. */
+static void said(struct text *t, const struct pod_object *p)
+{
+    member(t, "ALIYUN_COM_GPU_MEM_IDX", &p->idx);
+    member(t, "ALIYUN_COM_GPU_MEM_DEV", &p->dev);
+    member(t, "ALIYUN_COM_GPU_MEM_POD", &p->mem);
+    member(t, "ALIYUN_COM_GPU_MEM_ASSIGNED", &p->assigned);
+    member(t, "ALIYUN_COM_GPU_MEM_ASSUME_TIME", &p->assume);
+    if (p->allocation.there) {
+        text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
+        text_z(t, "\"scheduler.framework.gpushare.allocation\":");
+        render_grants(t, &p->allocation);
+    }
+}
+
 static void pod(struct text *t, const struct pod_object *p)
 {
     text_z(t, "\"metadata\":{");
@@ -174,16 +209,10 @@ static void pod(struct text *t, const struct pod_object *p)
     text_z(t, ",\"annotations\":{");
     member(t, "note", &p->note);
     wishes(t, p);
-    member(t, "ALIYUN_COM_GPU_MEM_IDX", &p->idx);
-    member(t, "ALIYUN_COM_GPU_MEM_DEV", &p->dev);
-    member(t, "ALIYUN_COM_GPU_MEM_POD", &p->mem);
-    member(t, "ALIYUN_COM_GPU_MEM_ASSIGNED", &p->assigned);
-    member(t, "ALIYUN_COM_GPU_MEM_ASSUME_TIME", &p->assume);
-    if (p->allocation.there) {
-        text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
-        text_z(t, "\"scheduler.framework.gpushare.allocation\":");
-        render_grants(t, &p->allocation);
-    }
+    if (p->plugin == PLUGIN_GPUSHARE)
+        said(t, p);
+    else
+        plugin_write_pod(t, p);
     text_z(t, "}}");
     spec(t, p);
     status(t, p);
@@ -222,6 +251,18 @@ static void table(struct text *t, const struct node_object *n)
     text_done(&inner);
 }
 
+static void capacity(struct text *t, const struct node_object *n)
+{
+    if (n->plugin == PLUGIN_HAMI) {
+        quantity(t, "nvidia.com/gpu", plugin_parts(n));
+        return;
+    }
+    quantity(t, plugin_names[n->plugin].mem, n->mem);
+    quantity(t, plugin_names[n->plugin].count,
+             n->plugin == PLUGIN_ELASTIC && n->count > 0 ? 100 * n->count : n->count);
+    quantity(t, "nvidia.com/gpu", n->exclusive);
+}
+
 static void node(struct text *t, const struct node_object *n)
 {
     text_z(t, "\"metadata\":{");
@@ -248,17 +289,19 @@ static void node(struct text *t, const struct node_object *n)
     member(t, "cardpack.io/cordoned-cards", &n->cordoned);
     member(t, "cardpack.io/exclusive-cards", &n->aside);
     member(t, "cardpack.io/dra-cards", &n->given);
-    if (n->has_table) {
+    if (n->has_table && n->plugin == PLUGIN_GPUSHARE) {
         text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
         text_z(t, "\"cardpack.io/cards\":");
         table(t, n);
     }
+    plugin_write_node(t, n);
     text_z(t, "}},\"spec\":{},\"status\":{\"capacity\":{");
-    quantity(t, "aliyun.com/gpu-mem", n->mem);
-    quantity(t, "aliyun.com/gpu-count", n->count);
-    quantity(t, "nvidia.com/gpu", n->exclusive);
+    capacity(t, n);
     text_z(t, "\"cpu\":\"8\"},\"allocatable\":{");
-    quantity(t, "aliyun.com/gpu-mem", n->allocatable);
+    if (n->plugin == PLUGIN_HAMI)
+        quantity(t, "nvidia.com/gpu", n->allocatable > 0 ? plugin_parts(n) : n->allocatable);
+    else
+        quantity(t, plugin_names[n->plugin].mem, n->allocatable);
     quantity(t, "memory", n->memory == 0 ? -1 : n->memory);
     text_z(t, "\"cpu\":\"7500m\"}}}");
 }

@@ -62,6 +62,10 @@ static enum api_verb read_verb(struct str path, struct api_request *r)
         (void)str_cut(rest, '/', &rest, &r->name);
         return str_eq(rest, STR("leases")) ? API_LEASE : API_UNKNOWN;
     }
+    if (str_starts(path, STR("/api/v1/nodes/"))) {
+        r->name = str_skip(path, STR("/api/v1/nodes/").n);
+        return API_NODE;
+    }
     if (str_eq(r->method, STR("PATCH")))
         return API_EVENT;
     return str_starts(path, core) ? read_namespaced(str_skip(path, core.n), r) : API_UNKNOWN;

@@ -16,7 +16,8 @@ enum {
 enum api_verb {
     API_LIST,
     API_WATCH,
-    API_GET, /* a pod */
+    API_GET,  /* a pod */
+    API_NODE, /* GET or PATCH of one node */
     API_BIND,
     API_EVICT,
     API_EVENT,  /* POST or PATCH */

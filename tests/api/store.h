@@ -28,6 +28,15 @@ enum {
     NUMA_NODES = 2,
 };
 
+/* Device plugins, whose nodes and pods have other names of resources and annotations: plugins.h. */
+enum plugin {
+    PLUGIN_GPUSHARE,
+    PLUGIN_VOLCANO,
+    PLUGIN_ELASTIC,
+    PLUGIN_HAMI,
+    PLUGINS
+};
+
 enum object_phase {
     PHASE_PENDING,
     PHASE_RUNNING,
@@ -46,7 +55,8 @@ struct container_object {
 };
 
 /* An allocation, {"CONTAINER": {"CARD": AMOUNT}}. Containers have their index in spec.containers;
- * those of spec.initContainers continue the count. */
+ * those of spec.initContainers continue the count. Other plugins than gpushare's have other
+ * annotations for it: see plugins.h. */
 struct grants_object {
     bool there;
     bool garbled; /* can't be read */
@@ -55,6 +65,7 @@ struct grants_object {
     struct {
         uint8_t container;
         uint8_t card;
+        uint8_t cores; /* only of a list of HAMi's */
         int32_t amount;
     } at[MAX_GRANTS];
 };
@@ -65,7 +76,8 @@ struct pod_object {
     bool exists;
     bool deleting;
     bool gated;
-    bool initialized; /* the pod's condition Initialized */
+    bool initialized;   /* the pod's condition Initialized */
+    enum plugin plugin; /* whose resources it names */
     enum object_phase phase;
     struct name ns;
     struct name name;
@@ -92,6 +104,7 @@ struct pod_object {
     struct name mem;
     struct name assigned;
     struct name assume;
+    struct name on; /* HAMi's annotation of the node */
     struct grants_object allocation;
     bool was_allocated; /* has or had an allocation that no Binding wrote */
     struct name note;
@@ -102,17 +115,24 @@ struct pod_object {
 struct card_object {
     uint8_t index;
     bool ill;
-    bool uuid;    /* the row has one */
-    int8_t model; /* 0: none in the row */
-    int8_t numa;  /* -1: none in the row */
-    uint8_t pci;  /* the number in its PCI address; 0: none in the row */
+    bool uuid;     /* the row has one */
+    int8_t model;  /* 0: none in the row */
+    int8_t numa;   /* -1: none in the row */
+    uint8_t pci;   /* the number in its PCI address; 0: none in the row */
+    uint8_t count; /* of HAMi's table: into how many parts the card is divided */
     int64_t mem;
+};
+
+/* HAMi's annotation hami.io/mutex.lock: "TIME,NAMESPACE,NAME". */
+struct lock_object {
+    char z[80]; /* empty: absent */
 };
 
 struct node_object {
     uint64_t rv;
     bool exists;
     struct name name;
+    enum plugin plugin;  /* with which names it reports the next three */
     int64_t mem;         /* -1: absent */
     int64_t count;       /* -1: absent */
     int64_t allocatable; /* -1: absent */
@@ -129,6 +149,8 @@ struct node_object {
     struct name aside; /* the annotation exclusive-cards */
     struct name max_pods;
     struct name placement;
+    struct lock_object lock;
+    struct name ill;   /* cards that Volcano's plugin calls ill */
     struct name given; /* the annotation dra-cards */
     bool given_all;    /* the label that gives all cards to DRA */
 };

@@ -134,13 +134,18 @@ static void on_orphan(struct happening *h)
     }
 }
 
+void server_orphan(unsigned sender)
+{
+    struct happening *orphan = &orphans[sender];
+    if (!fault(FAULT_ORPHAN) || orphan->at != 0)
+        return;
+    orphan->fire = on_orphan;
+    plan(orphan, draw(2) == 0 ? draw(10) : draw(10000));
+}
+
 static void commit_later(const struct order *o)
 {
-    struct happening *orphan = &orphans[o->sender];
-    if (fault(FAULT_ORPHAN) && orphan->at == 0) {
-        orphan->fire = on_orphan;
-        plan(orphan, draw(2) == 0 ? draw(10) : draw(10000));
-    }
+    server_orphan(o->sender);
     struct pending *p = pending_new(o, o->deadline_ms + ETCD_MS);
     uint64_t most_ms = p->deadline_ms - world.now_ms;
     if (world.set.rogue && draw(2) == 0)

@@ -3,6 +3,7 @@
  * container where containers may have different cards. The answer is FITS_PERHAPS where it depends
  * on the choice between several cards.
  */
+#include "locks.h"
 #include "oracle.h"
 #include "quotas.h"
 #include "swaps.h"
@@ -16,6 +17,7 @@ struct site {
     bool open[MAX_CARDS]; /* the card is feasible apart from free memory and compute */
     int64_t free[MAX_CARDS];
     int64_t cores[MAX_CARDS];
+    int64_t places[MAX_CARDS]; /* for pods */
     struct waiters wait;
     struct quota_room quota;
     struct grants_object *trial;
@@ -44,7 +46,7 @@ static bool group_allows(const struct site *s, int64_t card)
         const struct pod_object *p = &store.pods[i];
         if (!pod_object_holds(p) || strcmp(p->node.z, s->node->name.z) != 0)
             continue;
-        pod_object_slices(p, true, &all);
+        pod_object_slices_on(p, s->node, true, &all);
         if (slice_on(&all, card) == NULL)
             continue;
         if (in_group(p, s->pod, true))
@@ -59,11 +61,12 @@ static void site_cards(struct site *s)
     for (int64_t card = 0; card < node_object_cards(s->node); card++) {
         struct usage u = oracle_usage(s->slot, card);
         int64_t total = node_object_card_size(s->node, card);
+        s->places[card] = node_object_max_pods(s->node, card) - u.takers;
         s->open[card] = node_object_card_usable(s->node, card) &&
                         !health_object_ill(&store.healths[s->slot], card) &&
                         pod_object_allows(s->pod, s->node, card) && group_allows(s, card) &&
                         quotas_allow_card(&s->quota, s->slot, card) && u.wholes == 0 &&
-                        !u.claimed && (int64_t)u.pods < node_object_max_pods(s->node) &&
+                        !u.claimed && s->places[card] > 0 &&
                         (!s->pod->whole || (u.pods == 0 && u.mem == 0));
         s->free[card] = MAX_OF(total - u.mem, 0);
         s->cores[card] = MAX_OF(100 - u.cores, 0);
@@ -113,7 +116,8 @@ static void try_trial(struct site *s)
     pod_object_slices(&p, false, &all);
     for (unsigned i = 0; i < all.n; i++) {
         const struct slice *at = &all.at[i];
-        if (at->mem > s->free[at->card] || at->cores > s->cores[at->card])
+        if (at->mem > s->free[at->card] || at->cores > s->cores[at->card] ||
+            slice_takers(at) > s->places[at->card])
             return;
         charge += at->mem;
     }
@@ -140,6 +144,7 @@ static void try_apart(struct site *s, unsigned container)
         g->at[g->n].container = (uint8_t)container_object_key(p, container);
         g->at[g->n].card = (uint8_t)card;
         g->at[g->n].amount = (int32_t)p->containers[container].mem;
+        g->at[g->n].cores = (uint8_t)MIN_OF(p->containers[container].cores, 100);
         g->n++;
         try_apart(s, container + 1);
         g->n--;
@@ -203,14 +208,19 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return FITS_NOT;
     if (!pod_object_wants(p))
         return FITS;
+    if (pod_object_shares(p) && p->plugin != node_object_plugin(s.node))
+        return FITS_NOT;
     if (!kinds_agree(&s) || !node_object_isolates(s.node, p))
         return FITS_NOT;
     if (!pod_object_shares(p))
         return quotas_allow_card(&s.quota, node, 0) ? unless(s.quota.unsure) : FITS_NOT;
     if (wait_apart(&s.wait) || (s.wait.cards != 0 && pod_object_cards(p) > 1))
         return FITS_NOT;
-    try_together(&s, pod_object_cards(p), 0, 0);
-    bool apart = !s.found && pod_object_may_part(p);
+    if (p->plugin == PLUGIN_HAMI && locks_wait(node))
+        return FITS_NOT;
+    if (!pod_object_is_own(p))
+        try_together(&s, pod_object_cards(p), 0, 0);
+    bool apart = !s.found && (pod_object_is_own(p) || pod_object_may_part(p));
     if (apart)
         try_apart(&s, 0);
     if (!s.passes)
@@ -221,10 +231,11 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
 /* ---- room that is kept for other pods ---- */
 
 /* Whether room on the node is kept from p for the pending pod q. No room is kept from a pod for
- * itself. */
+ * itself, and none on a node of another plugin. */
 static bool is_kept_from(const struct pod_object *q, const struct pod_object *p, unsigned node)
 {
-    if (strcmp(q->uid.z, p->uid.z) == 0)
+    if (strcmp(q->uid.z, p->uid.z) == 0 ||
+        (pod_object_shares(q) && q->plugin != node_object_plugin(&store.nodes[node])))
         return false;
     return q->exists && !pod_object_terminal(q) && q->node.z[0] == '\0' && !pod_object_bad(q) &&
            pod_object_wants(q) && strcmp(q->nominated.z, store.nodes[node].name.z) == 0 &&
@@ -233,9 +244,10 @@ static bool is_kept_from(const struct pod_object *q, const struct pod_object *p,
 
 static bool is_simple(const struct pod_object *p)
 {
-    return pod_object_plain(p) && pod_object_lasting_mem(p) == pod_object_mem(p) &&
-           pod_object_exclusive(p) == 0 && p->model == 0 && p->uuid == 0 && !p->isolated &&
-           p->affinity.z[0] == '\0' && p->anti_affinity.z[0] == '\0';
+    return pod_object_plain(p) && p->plugin != PLUGIN_HAMI &&
+           pod_object_lasting_mem(p) == pod_object_mem(p) && pod_object_exclusive(p) == 0 &&
+           p->model == 0 && p->uuid == 0 && !p->isolated && p->affinity.z[0] == '\0' &&
+           p->anti_affinity.z[0] == '\0';
 }
 
 /* Memory of pods that are being deleted, on a node with one card: on the card, and in the node's
@@ -263,11 +275,11 @@ static bool all_simple(unsigned node, const struct pod_object *p, int64_t *ret_k
         const struct pod_object *q = &store.pods[i];
         bool here = pod_object_holds(q) && strcmp(q->node.z, n->name.z) == 0;
         bool kept = is_kept_from(q, p, node);
-        if (((here && pod_object_wants(q)) || kept) && !is_simple(q))
+        if (((here && pod_object_wants(q)) || kept) && (!is_simple(q) || q->plugin != p->plugin))
             return false;
         *ret_kept += kept ? pod_object_mem(q) : 0;
     }
-    return is_simple(p) && node_object_cards(n) == 1 && node_object_max_pods(n) == INT64_MAX;
+    return is_simple(p) && node_object_cards(n) == 1 && node_object_max_pods(n, 0) == INT64_MAX;
 }
 
 /*
@@ -357,7 +369,7 @@ int64_t oracle_card(unsigned node, const struct pod_object *p)
     int64_t best = -1;
     bool by_card = pod_object_named(p) && (p->whole || p->percent > 0);
     swaps_find(node, p, &w);
-    if (pack_has_costs(card_policy(&store.nodes[node], p)))
+    if (pack_has_costs(card_policy(&store.nodes[node], p)) || pod_object_is_own(p))
         return -1;
     if (fits_alone(node, p) != FITS || !pod_object_shares(p) || pod_object_cards(p) > 1 ||
         keeps_room(node, p) || w.perhaps || w.several || (by_card && w.cards != 0))

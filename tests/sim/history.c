@@ -7,6 +7,7 @@
 
 #include "actors.h"
 #include "claims.h"
+#include "locks.h"
 #include "net.h"
 #include "oracle.h"
 #include "server.h"
@@ -84,7 +85,7 @@ static bool all_at_rest(void)
         if (!proc_at_rest(&procs[i]))
             return false;
     }
-    return server_is_up() && server_pending() == 0;
+    return server_is_up() && server_pending() == 0 && locks_settled();
 }
 
 /* Restarts the processes that run with other settings than those in their files. */

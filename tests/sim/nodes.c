@@ -1,6 +1,7 @@
 /* Random nodes: their sizes, their tables of cards, and changes to them. */
 #include "claims.h"
 #include "kinds.h"
+#include "plugins.h"
 
 static const int64_t sizes[] = {8, 16, 16, 16, 24};
 
@@ -48,8 +49,9 @@ void node_size(struct node_object *n)
     } else if (draw(12) == 0) {
         n->mem++; /* not divisible by the number of cards */
     }
-    if (kind(KIND_TABLES) && draw(world.set.alike ? 12 : 2) == 0)
+    if (n->plugin == PLUGIN_GPUSHARE && kind(KIND_TABLES) && draw(world.set.alike ? 12 : 2) == 0)
         make_table(n);
+    plugins_make_table(n);
     n->allocatable = n->mem;
     n->memory = n->count % 2 == 0 ? n->mem * ((int64_t)1 << 30) : 0;
     n->exclusive = kind(KIND_EXCLUSIVE) ? 4 : -1;
@@ -127,6 +129,8 @@ static void edit_table(struct node_object *n)
 
 void node_change(struct node_object *n)
 {
+    if (plugins_change_node(n))
+        return;
     if (kind(KIND_MARKS) && draw(3) == 0) {
         mark(n);
         return;

@@ -18,12 +18,11 @@
  */
 #include "oracle.h"
 
+#include "locks.h"
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
 #include "unit/node_digest.h"
-
-#include <jansson.h>
 
 #define DECISIONS 8192
 #define SENDINGS  8192
@@ -94,6 +93,7 @@ void oracle_changed(const struct change *c)
     const struct pod_object *old = &c->old.pod;
     const struct pod_object *new = &c->new.pod;
     claims_changed(c);
+    locks_changed(c);
     if (c->kind != CACHE_PODS)
         return;
     if (pod_object_holds(old) != pod_object_holds(new) ||
@@ -129,17 +129,18 @@ static void decision_check_node(struct decision *d, const struct proc *p)
             continue;
         const struct node_object *n = &c->new.node;
         for (int64_t card = 0; card < MAX_CARDS; card++) {
-            bool good = decision_has(d, card) && node_object_card_usable(n, card) &&
+            bool good = decision_has(d, card) && node_object_plugin(n) == pod->plugin &&
+                        node_object_card_usable(n, card) &&
                         node_object_card_size(n, card) == d->total[card] &&
                         pod_object_allows(pod, n, card);
             legal |= good ? (uint64_t)1 << card : 0;
+            d->max_pods[card] = MAX_OF(d->max_pods[card], node_object_max_pods(n, card));
             d->lent[card] = MIN_OF(d->lent[card], claims_lend(p, n, d->node, card));
             if (!node_object_has_card(n, card) || !name_lists(&n->aside, card))
                 d->aside &= ~((uint64_t)1 << card);
         }
         d->limit = MAX_OF(d->limit, node_object_limit(n));
         d->least_cards = MIN_OF(d->least_cards, node_object_cards(n));
-        d->max_pods = MAX_OF(d->max_pods, node_object_max_pods(n));
         d->divided = d->divided || node_object_divided(n);
         d->served = d->served || claims_may_serve(p, n);
         if (c->rv <= told)
@@ -261,13 +262,30 @@ void oracle_turned(const struct proc *p)
 
 /* ---- Bindings ---- */
 
+/* Whether the plugin orders pods by the time in nanoseconds at which the card was reserved. */
+static bool is_timed(enum plugin plugin)
+{
+    return plugin == PLUGIN_GPUSHARE || plugin == PLUGIN_VOLCANO;
+}
+
+/* A Binding for cards of another plugin has no annotations. */
+static bool says(const struct order *o, const struct sending *s)
+{
+    uint64_t cards = 0;
+    if (o->is.bare || is_timed(o->is.plugin))
+        return o->is.bare || name_is(&o->is.assume, (int64_t)s->assume);
+    for (unsigned i = 0; i < o->is.allocation.n; i++)
+        cards |= (uint64_t)1 << o->is.allocation.at[i].card;
+    return cards == s->decision->cards &&
+           strcmp(store.nodes[s->decision->node].name.z, o->is.node.z) == 0;
+}
+
+/* The last that may have led to it. */
 static const struct decision *decision_of(const struct order *o)
 {
     for (size_t i = oracle.n_sendings; i > 0; i--) {
         const struct sending *s = &oracle.sendings[i - 1];
-        /* A Binding for cards of another plugin has no annotations: take the last decision. */
-        if (strcmp(store.pods[s->decision->slot].uid.z, o->is.uid.z) == 0 &&
-            (o->is.bare || name_is(&o->is.assume, (int64_t)s->assume)))
+        if (strcmp(store.pods[s->decision->slot].uid.z, o->is.uid.z) == 0 && says(o, s))
             return s->decision;
     }
     return NULL;
@@ -279,7 +297,7 @@ static void check_age(const struct order *o, const struct decision *d)
 {
     uint64_t mine = 0;
     uint64_t its = 0;
-    if (world.set.permille[FAULT_TIME_JUMP] > 0)
+    if (world.set.permille[FAULT_TIME_JUMP] > 0 || !is_timed(o->is.plugin))
         return;
     sim_check(str_to_u64(name_str(&o->is.assume), UINT64_MAX, &mine));
     for (unsigned i = 0; i < store.n_pods; i++) {
@@ -287,7 +305,7 @@ static void check_age(const struct order *o, const struct decision *d)
         if (i != d->slot && d->known[i] && is_ours(i) && pod_object_holds(p) &&
             strcmp(p->node.z, o->is.node.z) == 0 && strcmp(p->assigned.z, "false") == 0 &&
             p->phase == PHASE_PENDING && oracle.placed_rv[i] <= d->rv &&
-            str_to_u64(name_str(&p->assume), UINT64_MAX, &its))
+            p->plugin == o->is.plugin && str_to_u64(name_str(&p->assume), UINT64_MAX, &its))
             sim_check(its < mine);
     }
 }
@@ -415,14 +433,16 @@ static void check_card(unsigned node, int64_t card)
         const struct pod_object *p = &store.pods[i];
         if (!counts(d, i) || !is_on(d, i, node, card, &s))
             continue;
-        u.mem += slice_charge(p, &s, d->total[card]);
+        bool foreign = p->plugin != store.pods[d->slot].plugin;
+        u.mem += foreign ? d->total[card] : slice_charge(p, &s, d->total[card]);
         u.pods++;
-        u.wholes += pod_object_named(p) && p->whole ? 1 : 0;
+        u.takers += slice_takers(&s);
+        u.wholes += foreign || (pod_object_named(p) && p->whole) ? 1 : 0;
         check_apart(node, card, i);
     }
     trace("card holds", name_str(&store.nodes[node].name), u.mem, d->total[card]);
     sim_check(u.mem + d->lent[card] <= d->total[card]);
-    sim_check((int64_t)u.pods <= d->max_pods);
+    sim_check((int64_t)u.takers <= d->max_pods[card]);
     sim_check(u.wholes == 0 || u.pods == 1);
     check_cores(node, card);
 }
@@ -453,7 +473,8 @@ static void check_node(unsigned node)
         const struct pod_object *p = &store.pods[i];
         if (!is_on(any, i, node, -1, &s))
             continue;
-        counted += shares != NULL && counts(shares, i) ? pod_object_mem(p) : 0;
+        if (shares != NULL && counts(shares, i) && p->plugin == store.pods[shares->slot].plugin)
+            counted += pod_object_mem(p);
         exclusive += counts(any, i) && pod_object_exclusive(p) > 0 ? 1 : 0;
         sharing += counts(any, i) && pod_object_shares(p) ? 1 : 0;
     }
@@ -491,7 +512,7 @@ static void check_order(unsigned slot)
         const struct pod_object *p = &store.pods[i];
         if (i != slot && pod_object_holds(p) && is_ours(i) && p->phase == PHASE_PENDING &&
             pod_object_shares(p) && strcmp(p->assigned.z, "false") == 0 &&
-            strcmp(p->node.z, mine->node.z) == 0)
+            p->plugin == mine->plugin && strcmp(p->node.z, mine->node.z) == 0)
             sim_check(strcmp(p->assume.z, mine->assume.z) < 0);
     }
 }
@@ -554,6 +575,7 @@ void oracle_committed(const struct order *o, unsigned slot)
     oracle.ours_rv[slot] = oracle.placed_rv[slot];
     oracle.by[slot] = d;
     check_place(p, d);
+    locks_bound(o, slot);
     if (world.set.faultless && !o->is.bare)
         check_order(slot);
     for (int64_t card = 0; card < MAX_CARDS; card++) {
@@ -565,32 +587,4 @@ void oracle_committed(const struct order *o, unsigned slot)
     claims_check_partition();
     if (d->cards != 0)
         check_group(d);
-}
-
-/* ---- answers ---- */
-
-static void bind_answered(const struct ask *a)
-{
-    if (!str_eq(text_str(&a->answer), STR("{\"Error\":\"\"}")))
-        return;
-    unsigned slot = store_find_uid(name_str(&a->uid));
-    sim_check(slot != MAX_PODS);
-    const struct pod_object *p = &store.pods[slot];
-    bool excepted = !world.set.uid_precondition && !p->exists;
-    sim_check(excepted || strcmp(p->node.z, a->node.z) == 0);
-}
-
-void oracle_answered(const struct ask *a)
-{
-    json_error_t error;
-    sim_check(a->status == 200 || a->status == 503 || a->kind == ASK_NONSENSE ||
-              (a->kind == ASK_OTHER_GET && a->status == 502));
-    if (a->status == 503)
-        return;
-    json_t *root = json_loadb(a->answer.p, a->answer.n, 0, &error);
-    sim_check(root != NULL);
-    json_decref(root);
-    trace("answered", text_str(&a->answer), a->kind, a->status);
-    if (a->kind == ASK_BIND)
-        bind_answered(a);
 }

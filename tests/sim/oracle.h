@@ -22,13 +22,13 @@ struct decision {
     unsigned slot;
     unsigned proc;
     unsigned node;
-    uint64_t cards;           /* a bit for each of its cards */
-    int64_t total[MAX_CARDS]; /* sizes of these cards, as the process believed */
-    int64_t limit;            /* the node's, the largest that the process may have believed */
-    int64_t max_pods;         /* the same */
-    int64_t least_cards;      /* of the node, the fewest that it may have believed */
-    uint64_t quota_told;      /* it may have believed the quotas of this version */
-    uint64_t quota_rv;        /* and of all versions up to this one */
+    uint64_t cards;              /* a bit for each of its cards */
+    int64_t total[MAX_CARDS];    /* sizes of these cards, as the process believed */
+    int64_t limit;               /* the node's, the largest that the process may have believed */
+    int64_t max_pods[MAX_CARDS]; /* the same, of each card */
+    int64_t least_cards;         /* of the node, the fewest that it may have believed */
+    uint64_t quota_told;         /* it may have believed the quotas of this version */
+    uint64_t quota_rv;           /* and of all versions up to this one */
     struct belief belief;
     const struct decision *first; /* the decision that took the cards; later ones keep them */
     bool shrink;                  /* value of the setting shrink-after-init */
@@ -137,9 +137,11 @@ struct usage {
     int64_t unplaced; /* on a card that the node does not have */
     int64_t exclusive;
     unsigned pods;
+    unsigned takers; /* places for pods that they take */
     unsigned sharing;
     unsigned wholes;
-    bool claimed; /* a claim holds the card whole */
+    uint64_t foreign; /* a bit for each card that a pod of another plugin holds */
+    bool claimed;     /* a claim holds the card whole */
 };
 
 struct usage oracle_usage(unsigned node, int64_t card);

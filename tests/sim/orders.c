@@ -16,7 +16,7 @@ static void check_index(const struct order *o, const struct decision *d)
         first = first < 0 ? card : first;
     }
     sim_check(str_eq(text_str(&wanted), name_str(&o->is.idx)));
-    sim_check(name_is(&o->is.dev, d->total[first]));
+    sim_check(o->is.plugin != PLUGIN_GPUSHARE || name_is(&o->is.dev, d->total[first]));
     text_done(&wanted);
 }
 
@@ -78,25 +78,86 @@ static void check_allocation(const struct pod_object *p, const struct order *o,
     sim_check(g->at[0].amount == pod_object_mem(p));
 }
 
+/* elastic-gpu's annotations name each container that asks once, with as many cards as it asks for.
+ */
+static void check_seats(const struct pod_object *p, const struct order *o)
+{
+    unsigned named = 0;
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        unsigned cards = 0;
+        for (unsigned k = 0; k < o->is.allocation.n; k++)
+            cards += o->is.allocation.at[k].container == i ? 1 : 0;
+        sim_check(cards == (container_object_asks(p, i) ? pod_object_cards(p) : 0));
+        named += cards;
+    }
+    sim_check(named == o->is.allocation.n);
+}
+
+/* HAMi's list gives each container different cards, and of each what it asks for. */
+static void check_devices(const struct pod_object *p, const struct order *o,
+                          const struct decision *d)
+{
+    unsigned named = 0;
+    int64_t cards = pod_object_cards(p);
+    sim_check(strcmp(o->is.assigned.z, "allocating") == 0);
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        const struct container_object *c = &p->containers[i];
+        uint64_t its = 0;
+        for (unsigned k = 0; k < o->is.allocation.n; k++) {
+            int64_t card = o->is.allocation.at[k].card;
+            if (o->is.allocation.at[k].container != i)
+                continue;
+            sim_check(card < MAX_CARDS && (its >> card & 1) == 0);
+            its |= (uint64_t)1 << card;
+            /* It is written when the card is reserved; the card may have shrunk since. */
+            int64_t amount = o->is.allocation.at[k].amount;
+            int64_t part = p->percent > 0 ? hami_part(p->percent, d->first->total[card]) : 0;
+            sim_check(amount == MAX_OF(c->mem / cards, part));
+            sim_check(p->percent == 0 || amount >= hami_part(p->percent, d->total[card]));
+            sim_check(o->is.allocation.at[k].cores == c->cores / cards);
+            named++;
+        }
+        sim_check(__builtin_popcountll(its) == (container_object_asks(p, i) ? cards : 0));
+    }
+    sim_check(named == o->is.allocation.n);
+}
+
+static void check_annotations(const struct pod_object *p, const struct order *o,
+                              const struct decision *d)
+{
+    sim_check(o->is.plugin == p->plugin);
+    if (p->plugin == PLUGIN_ELASTIC) {
+        check_seats(p, o);
+        return;
+    }
+    if (p->plugin == PLUGIN_HAMI) {
+        check_devices(p, o, d);
+        return;
+    }
+    check_index(o, d);
+    sim_check(strcmp(o->is.assigned.z, "false") == 0);
+    if (p->plugin != PLUGIN_GPUSHARE)
+        return;
+    check_allocation(p, o, d);
+    check_amounts(p, o);
+    sim_check(name_is(&o->is.mem, pod_object_mem(p)));
+}
+
 /* The allocation names exactly the decided cards, and gives on each at most its size. */
 void order_check(const struct order *o, const struct decision *d)
 {
     struct pod_object p = store.pods[d->slot];
     struct slices all;
     uint64_t cards = 0;
-    check_allocation(&p, o, d);
-    check_index(o, d);
-    check_amounts(&p, o);
-    sim_check(name_is(&o->is.mem, pod_object_mem(&p)));
-    sim_check(strcmp(o->is.assigned.z, "false") == 0);
-    p.idx = o->is.idx;
-    p.allocation = o->is.allocation;
+    check_annotations(&p, o, d);
+    p.allocation = (struct grants_object){.there = false};
+    binding_annotate(&o->is, &p);
     pod_object_slices(&p, false, &all);
     for (unsigned i = 0; i < all.n; i++) {
         cards |= (uint64_t)1 << all.at[i].card;
         int64_t total = d->total[all.at[i].card];
         sim_check(slice_charge(&p, &all.at[i], total) <= total && all.at[i].cores <= 100);
-        if (o->is.allocation.there && p.whole && some_lasts(&p))
+        if (p.plugin == PLUGIN_GPUSHARE && o->is.allocation.there && p.whole && some_lasts(&p))
             sim_check(sum_of(&o->is.allocation, -1, all.at[i].card) == total);
     }
     sim_check(cards == d->cards);

@@ -1,5 +1,6 @@
 /* Random pods: their containers, requests and allocations. */
 #include "kinds.h"
+#include "plugins.h"
 
 static int64_t some_mem(void)
 {
@@ -146,6 +147,7 @@ struct pod_object pod_some(const struct name *ns, const struct name *name)
             p.containers[i].mem = p.containers[i].cores = 0;
         }
     }
+    plugins_make_pod(&p);
     request_host(&p);
     return p;
 }

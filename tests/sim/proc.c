@@ -7,6 +7,7 @@
 
 #include "io/limit.h"
 #include "oracle.h"
+#include "plugins.h"
 #include "server.h"
 #include "swaps.h"
 
@@ -89,6 +90,7 @@ bool proc_file(struct str path, struct text *ret)
     struct name shortlist = name_of("", s->shortlist);
     put_setting(ret, "kubeconfig", "/sim/kubeconfig");
     put_setting(ret, "leader-elect", bool_text(s->elects));
+    plugins_put_setting(ret);
     put_ms(ret, "leader-elect-lease-duration", s->own[p->id].lease_ms);
     put_ms(ret, "leader-elect-renew-deadline", s->own[p->id].renew_ms);
     put_ms(ret, "leader-elect-retry-period", s->own[p->id].retry_ms);

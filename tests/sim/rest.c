@@ -1,4 +1,5 @@
 /* At rest: compares each process' cache with counts from the API server's objects. */
+#include "api/plugins.h"
 #include "oracle.h"
 #include "slices.h"
 
@@ -9,11 +10,45 @@ bool oracle_lasts(const struct pod_object *p)
     return world.set.shrink && p->initialized;
 }
 
+/* The first pod of another plugin on a card fills it. */
+static int64_t charge_foreign(struct usage *u, const struct node_object *n, int64_t card)
+{
+    bool first = (u->foreign >> card & 1) == 0;
+    u->foreign |= (uint64_t)1 << card;
+    return first ? node_object_card_size(n, card) : 0;
+}
+
+static void usage_add_foreign(struct usage *u, const struct pod_object *p,
+                              const struct node_object *n, int64_t card)
+{
+    struct slices all;
+    pod_object_slices_on(p, n, oracle_lasts(p), &all);
+    for (unsigned i = 0; i < all.n; i++) {
+        const struct slice *s = &all.at[i];
+        bool there = node_object_has_card(n, s->card);
+        if (card >= 0 && s->card != card)
+            continue;
+        u->mem += there ? charge_foreign(u, n, s->card) : n->mem;
+        u->unplaced += there ? 0 : n->mem;
+        u->cores += s->cores;
+        u->pods += card >= 0 ? 1 : 0;
+        u->takers += slice_takers(s);
+        u->wholes++;
+    }
+    if (card >= 0)
+        return;
+    u->mem += all.n == 0 ? n->mem : 0;
+    u->unplaced += all.n == 0 ? n->mem : 0;
+    u->exclusive += pod_object_exclusive(p);
+    u->pods++;
+    u->sharing++;
+}
+
 static void usage_add(struct usage *u, const struct pod_object *p, const struct node_object *n,
                       int64_t card)
 {
     struct slices all;
-    pod_object_slices(p, oracle_lasts(p), &all);
+    pod_object_slices_on(p, n, oracle_lasts(p), &all);
     for (unsigned i = 0; i < all.n; i++) {
         const struct slice *s = &all.at[i];
         bool there = node_object_has_card(n, s->card);
@@ -25,6 +60,7 @@ static void usage_add(struct usage *u, const struct pod_object *p, const struct 
         if (card < 0)
             continue;
         u->pods++;
+        u->takers += slice_takers(s);
         u->wholes += pod_object_named(p) && p->whole ? 1 : 0;
     }
     if (card >= 0)
@@ -43,7 +79,11 @@ struct usage oracle_usage(unsigned node, int64_t card)
     const struct node_object *n = &store.nodes[node];
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (pod_object_holds(p) && pod_object_wants(p) && strcmp(p->node.z, n->name.z) == 0)
+        if (!pod_object_holds(p) || !pod_object_wants(p) || strcmp(p->node.z, n->name.z) != 0)
+            continue;
+        if (node_object_is_foreign(n, p))
+            usage_add_foreign(&u, p, n, card);
+        else
             usage_add(&u, p, n, card);
     }
     for (int64_t i = 0; i < node_object_cards(n); i++) {
@@ -67,8 +107,7 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     struct slices all = {.n = 0};
     bool bound = o->node.z[0] != '\0';
     sim_check(p->state == (bound ? POD_BOUND : POD_PENDING));
-    sim_check(pod_awaits(p) ==
-              (bound && strcmp(o->assigned.z, "false") == 0 && o->phase == PHASE_PENDING));
+    sim_check(pod_awaits(p) == (bound && plugin_waits(o) && o->phase == PHASE_PENDING));
     sim_check(p->deleting == o->deleting);
     sim_check(pod_object_bad(o) || (p->request->card_policy == policy_of(o, &o->card_policy) &&
                                     p->request->node_policy == policy_of(o, &o->node_policy)));
@@ -78,7 +117,9 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
         sim_check(p->claim == NULL || str_eq(p->claim->name, name_str(&o->nominated)));
         return;
     }
-    pod_object_slices(o, oracle_lasts(o), &all);
+    unsigned node = store_find_node(name_str(&o->node));
+    const struct node_object none = {.exists = false};
+    pod_object_slices_on(o, node == MAX_NODES ? &none : &store.nodes[node], oracle_lasts(o), &all);
     sim_check(p->request->mem == pod_object_mem(o) && str_eq(p->node->name, name_str(&o->node)));
     sim_check(p->card == (all.n == 0 ? -1 : all.at[0].card));
     sim_check(p->holding->n_shares == all.n);
@@ -104,7 +145,7 @@ static size_t rest_pods(const struct cache *cache)
         rest_pod(o, p);
     }
     sim_check(cache->pods.n == kept);
-    return 3 * kept;
+    return 4 * kept;
 }
 
 static void rest_card(const struct node_object *o, unsigned node, const struct card *c,
@@ -119,7 +160,7 @@ static void rest_card(const struct node_object *o, unsigned node, const struct c
     if (c->absent)
         return;
     sim_check(c->used == u.mem && c->cores == u.cores);
-    sim_check(c->pods == u.pods && c->wholes == u.wholes);
+    sim_check(c->pods == u.pods && c->wholes == u.wholes && card_takers(c) == u.takers);
 }
 
 /* All pods of the node count, with a request for cards or without. */

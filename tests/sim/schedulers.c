@@ -7,6 +7,7 @@
 
 #include "history.h"
 #include "kinds.h"
+#include "locks.h"
 #include "net.h"
 #include "oracle.h"
 #include "quotas.h"
@@ -384,6 +385,15 @@ static void bound_at_rest(struct ask *a)
     trace("bound at rest", name_str(&a->uid), bound, a->status);
 }
 
+/* The annotations of elastic-gpu and HAMi name the cards of the containers. */
+static bool is_on_card(const struct pod_object *p, int64_t card)
+{
+    struct slices all;
+    pod_object_slices(p, false, &all);
+    return all.n > 0 && all.at[0].card == card &&
+           (p->plugin == PLUGIN_ELASTIC || p->plugin == PLUGIN_HAMI || pod_object_card(p) == card);
+}
+
 /* The first call may fail because the token is too old; then the scheduler repeats it. */
 static void bind_at_rest(unsigned slot, unsigned node)
 {
@@ -397,7 +407,7 @@ static void bind_at_rest(unsigned slot, unsigned node)
         history_go_on(BIND_MS);
     }
     sim_check(strcmp(p->node.z, store.nodes[node].name.z) == 0);
-    sim_check(card < 0 || pod_object_card(p) == card);
+    sim_check(card < 0 || is_on_card(p, card));
 }
 
 void schedulers_bind_all(void)
@@ -407,7 +417,7 @@ void schedulers_bind_all(void)
         unsigned node = 0;
         if (!p->exists || p->deleting || p->gated || p->node.z[0] != '\0' || pod_object_terminal(p))
             continue;
-        while (node < store.n_nodes && oracle_fits(node, p) != FITS)
+        while (node < store.n_nodes && (oracle_fits(node, p) != FITS || locks_keep_out(node, p)))
             node++;
         if (node < store.n_nodes)
             bind_at_rest(i, node);

@@ -4,6 +4,7 @@
 
 #include "api/leases.h"
 #include "api/lists.h"
+#include "locks.h"
 #include "oracle.h"
 
 static struct {
@@ -66,6 +67,7 @@ void server_reset(void)
     leases_reset();
     lease_writes_reset();
     bindings_reset();
+    locks_reset();
 }
 
 bool server_is_up(void)
@@ -167,6 +169,9 @@ static bool serve(struct flight *f)
     case API_GET:
         serve_get(f, &r);
         return false;
+    case API_NODE:
+        serve_node(f, &r);
+        return false;
     case API_BIND:
         serve_binding(f, &r);
         return false;
@@ -200,6 +205,13 @@ static void reply_of_balancer(struct flight *f)
     reply_plain(f, codes[draw(COUNT_OF(codes))], "<html>the load balancer says no</html>");
 }
 
+static void refuse(struct flight *f)
+{
+    struct api_request r = request_of(f);
+    reply_status(f, 403, "Forbidden", "forbidden for a moment", "");
+    locks_refused(f, &r);
+}
+
 /* Refuses a request before it is served, with a status that says so. */
 static bool turned_away(struct flight *f)
 {
@@ -219,7 +231,7 @@ static bool turned_away(struct flight *f)
         if (draw(2) == 0)
             reply_plain(f, 503, "<html>no upstream</html>");
         else if (draw(6) == 0)
-            reply_status(f, 403, "Forbidden", "forbidden for a moment", "");
+            refuse(f);
         else
             reply_status(f, 500, "InternalError", "a webhook is not well", "");
         f->retry_after_ms = draw(2) * UINT64_C(1000);

@@ -71,6 +71,9 @@ void serve_binding(struct flight *f, const struct api_request *r);
  * the answer. */
 struct pending *copy_binding(const struct flight *f, const struct api_request *r);
 void copy_answered(struct pending *copy, unsigned status);
+void serve_node(struct flight *f, const struct api_request *r);
+/* The API server has refused the request for lack of a right. */
+void locks_refused(const struct flight *f, const struct api_request *r);
 void serve_eviction(struct flight *f, const struct api_request *r);
 void serve_list(struct flight *f, unsigned kind, struct str query);
 void serve_watch(struct flight *f, unsigned kind, struct str query);
@@ -79,5 +82,7 @@ void lease_writes_reset(void);
 void leases_deny(unsigned sender); /* toggles: a denied process may use the Lease again */
 /* When the process sent the last write with which it holds a Lease, in ms. */
 uint64_t leases_renewed_ms(unsigned sender);
+/* The sender of a late write may end or pause soon: it no longer follows the write. */
+void server_orphan(unsigned sender);
 void bindings_reset(void);
 void bindings_end_with_server(void);

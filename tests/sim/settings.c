@@ -120,6 +120,45 @@ static void claims_draw(struct swarm *s)
     s->kinds[KIND_EXCLUSIVE] = s->kinds[KIND_EXCLUSIVE] || s->kinds[KIND_CLASSES];
 }
 
+/* One or two nodes, for which several pods and replicas compete, and writes whose outcome is not
+ * known. */
+static void be_about_locks(struct swarm *s, uint64_t random)
+{
+    static const enum fault doubts[] = {FAULT_LATE_COMMIT, FAULT_ANSWER_LOST, FAULT_SILENT,
+                                        FAULT_ORPHAN};
+
+    s->locks = true;
+    s->nodes = 1 + SOME(2);
+    s->schedulers = 3;
+    s->names = 4 + SOME(8);
+    s->backoff_ms = SOME(2) == 0 ? 0 : 90000; /* a late write then finds the node unchanged */
+    s->bind_timeout_ms = 1000 + SOME(6000);
+    s->action_ms = 300 + SOME(1000);
+    s->actions = 60 + SOME(60);
+    for (unsigned i = 0; i < COUNT_OF(doubts); i++) {
+        random = random_next(&random);
+        s->permille[doubts[i]] = SOME(i == 0 ? 2 : 3) == 0 ? 0 : 20 + SOME(most[doubts[i]]);
+    }
+}
+
+/* In one seed of four, also with numbers of its own. What claims hold is only known of gpushare's
+ * cards, and what foreign pods use of a quota is not counted here. */
+static void plugins_draw(struct swarm *s)
+{
+    uint64_t random = s->seed * 0x9e3779b97f4a7c15U + 7;
+    if (SOME(4) > 0 || s->kinds[KIND_CLAIMS])
+        return;
+    unsigned often = SOME(2) == 0 ? PLUGIN_HAMI : 1 + SOME(PLUGINS - 1); /* it has most writes */
+    s->plugins = 1U << PLUGIN_GPUSHARE | 1U << often;
+    if (SOME(3) == 0)
+        s->plugins |= 1U << (1 + SOME(PLUGINS - 1));
+    s->foreign = SOME(2) == 0 && !s->kinds[KIND_QUOTAS];
+    if ((s->plugins >> PLUGIN_HAMI & 1) != 0)
+        s->kinds[KIND_EXCLUSIVE] = false; /* nvidia.com/gpu is HAMi's then */
+    if (often == PLUGIN_HAMI && !s->faultless && !s->takeovers && SOME(2) == 0)
+        be_about_locks(s, random_next(&random));
+}
+
 /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted
  * while a process starts, two leaders could result. */
 static void spare_leases(struct swarm *s)
@@ -187,4 +226,5 @@ void settings_draw(struct swarm *s, uint64_t seed)
     if (s->faultless)
         be_without_faults(s, random);
     claims_draw(s);
+    plugins_draw(s);
 }

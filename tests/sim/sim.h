@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "api/text.h"
+#include "api/store.h"
 #include "core/pack.h"
 
 /* Faults and unusual events. Each seed draws which of them occur, and how often. */
@@ -97,6 +97,10 @@ struct swarm {
     bool alike;         /* the nodes are equal, and most pods have one size */
     bool evicts;
     unsigned guard; /* swap-guard; see swaps.h */
+    unsigned
+        plugins;    /* a bit for each enum plugin whose dialect cardpack reads; 0: gpushare alone */
+    bool locks;     /* mainly about the locks of HAMi's nodes */
+    bool foreign;   /* nodes change their plugin, and others bind pods to any node */
     bool partition; /* each card belongs to DRA or to cardpack; see claims.h */
     bool dra_on;    /* the setting dra is on, else auto */
     bool faultless;

@@ -117,8 +117,17 @@ unsigned pod_object_cards(const struct pod_object *p)
     return pod_object_named(p) && p->count > 0 ? p->count : 1;
 }
 
+bool pod_object_is_own(const struct pod_object *p)
+{
+    return p->plugin == PLUGIN_HAMI && asking(p) > 1;
+}
+
 bool pod_object_bad(const struct pod_object *p)
 {
+    if (p->plugin == PLUGIN_HAMI)
+        return false;
+    if (p->plugin == PLUGIN_VOLCANO && asking(p) > 1)
+        return true; /* the plugin acknowledges the pod with its first container */
     int64_t cards = pod_object_cards(p);
     for (unsigned i = 0; i < p->n_containers; i++) {
         if (p->containers[i].mem % cards != 0 || p->containers[i].cores % cards != 0)
@@ -269,6 +278,70 @@ static void slice_count(const struct pod_object *p, bool lasting, struct slice *
     }
 }
 
+static struct slice *slice_at(struct slices *s, int64_t card)
+{
+    unsigned at = 0;
+    while (at < s->n && s->at[at].card < card)
+        at++;
+    if (at == s->n || s->at[at].card != card) {
+        memmove(&s->at[at + 1], &s->at[at], (s->n - at) * sizeof(s->at[0]));
+        s->at[at] = (struct slice){.card = card};
+        s->n++;
+    }
+    return &s->at[at];
+}
+
+/* elastic-gpu's annotations name the cards of each container. One without any is on a card that no
+ * node has; if all are, nothing is known. */
+static void seats_of(const struct pod_object *p, struct slices *ret)
+{
+    unsigned known = 0;
+    unsigned cards = pod_object_cards(p);
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        unsigned seats = 0;
+        if (!container_object_asks(p, i))
+            continue;
+        for (unsigned k = 0; k <= p->allocation.n; k++) {
+            bool end = k == p->allocation.n;
+            if (end ? seats > 0 : p->allocation.at[k].container != i)
+                continue;
+            struct slice *s = slice_at(ret, end ? NOWHERE : p->allocation.at[k].card);
+            s->mem += part_of(p->containers[i].mem, cards);
+            s->cores += part_of(p->containers[i].cores, cards);
+            seats += end ? 0 : 1;
+        }
+        known += seats;
+    }
+    ret->n = known > 0 ? ret->n : 0;
+}
+
+/* What a container has at least of each of its HAMi cards, by the spec. */
+static struct slice least_of(const struct pod_object *p, unsigned container)
+{
+    struct slice least = {.mem = 0};
+    int64_t cards = pod_object_cards(p);
+    bool known = container < p->n_containers && container_object_asks(p, container);
+    for (unsigned i = 0; i < p->n_containers; i++) {
+        if (!container_object_asks(p, i) || (known && pod_object_is_own(p) && i != container))
+            continue;
+        least.mem = MAX_OF(least.mem, p->containers[i].mem / cards);
+        least.cores = MAX_OF(least.cores, p->containers[i].cores / cards);
+    }
+    return least;
+}
+
+/* HAMi's plugin gives what the list says. */
+static void devices_of(const struct pod_object *p, struct slices *ret)
+{
+    for (unsigned i = 0; i < p->allocation.n; i++) {
+        struct slice *s = slice_at(ret, p->allocation.at[i].card);
+        struct slice least = least_of(p, p->allocation.at[i].container);
+        s->mem += MAX_OF((int64_t)p->allocation.at[i].amount, least.mem);
+        s->cores += MAX_OF((int64_t)p->allocation.at[i].cores, least.cores);
+        s->takers += pod_object_is_own(p) ? 1 : 0;
+    }
+}
+
 #define GRANTED_CARDS 16 /* others may name cards that no node has */
 
 void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret)
@@ -277,7 +350,12 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
     ret->n = 0;
     if (!pod_object_shares(p))
         return;
-    if (!counts && pod_object_card(p) >= 0)
+    if (p->plugin == PLUGIN_ELASTIC)
+        seats_of(p, ret);
+    if (p->plugin == PLUGIN_HAMI)
+        devices_of(p, ret);
+    counts = counts && p->plugin == PLUGIN_GPUSHARE;
+    if (!counts && p->plugin != PLUGIN_HAMI && pod_object_card(p) >= 0)
         ret->at[ret->n++] = (struct slice){.card = pod_object_card(p)};
     for (int64_t card = 0; counts && card < GRANTED_CARDS; card++) {
         bool named = false;
@@ -295,11 +373,19 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
     s->cores = MAX_OF(s->cores, lasting ? pod_object_lasting_cores(p) : pod_object_cores(p));
 }
 
+/* Rounded down, but a limit of 0 would be none. */
+int64_t hami_part(unsigned percent, int64_t total)
+{
+    return MAX_OF(total * percent / 100, MIN_OF(total, (int64_t)1));
+}
+
 int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t total)
 {
     int64_t charge = s->mem;
     if (by_card(p) && p->whole)
         return MAX_OF(charge, total);
+    if (by_card(p) && p->plugin == PLUGIN_HAMI)
+        return MAX_OF(charge, hami_part(p->percent, total));
     if (by_card(p))
         return MAX_OF(charge, (total * p->percent + 99) / 100);
     return charge;
@@ -314,6 +400,30 @@ struct card_object node_object_row(const struct node_object *n, int64_t card)
             return n->table[i];
     }
     return (struct card_object){.mem = 0};
+}
+
+static bool knows_uuid(const struct node_object *n, int64_t card)
+{
+    return node_object_has_card(n, card) && node_object_row(n, card).uuid;
+}
+
+void pod_object_slices_on(const struct pod_object *p, const struct node_object *n, bool lasting,
+                          struct slices *ret)
+{
+    struct slices all;
+    pod_object_slices(p, lasting, &all);
+    if (p->plugin != PLUGIN_HAMI) {
+        *ret = all;
+        return;
+    }
+    ret->n = 0;
+    for (unsigned i = 0; i < all.n; i++) {
+        const struct slice *from = &all.at[i];
+        struct slice *to = slice_at(ret, knows_uuid(n, from->card) ? from->card : NOWHERE);
+        to->mem += from->mem;
+        to->cores += from->cores;
+        to->takers += from->takers;
+    }
 }
 
 int64_t node_object_cards(const struct node_object *n)
@@ -344,8 +454,19 @@ int64_t node_object_card_size(const struct node_object *n, int64_t card)
 bool node_object_card_usable(const struct node_object *n, int64_t card)
 {
     return node_object_has_card(n, card) && !node_object_row(n, card).ill &&
+           !(n->plugin == PLUGIN_VOLCANO && name_lists(&n->ill, card)) &&
            !name_lists(&n->cordoned, card) && !name_lists(&n->aside, card) &&
            !node_object_given(n, card);
+}
+
+enum plugin node_object_plugin(const struct node_object *n)
+{
+    return n->exists && n->mem > 0 ? n->plugin : PLUGIN_GPUSHARE;
+}
+
+bool node_object_is_foreign(const struct node_object *n, const struct pod_object *p)
+{
+    return pod_object_shares(p) && node_object_cards(n) > 0 && p->plugin != node_object_plugin(n);
 }
 
 bool node_object_given(const struct node_object *n, int64_t card)
@@ -360,10 +481,12 @@ int64_t node_object_limit(const struct node_object *n)
     return n->allocatable < 0 ? n->mem : MIN_OF(n->mem, n->allocatable);
 }
 
-int64_t node_object_max_pods(const struct node_object *n)
+int64_t node_object_max_pods(const struct node_object *n, int64_t card)
 {
     int64_t most = n->max_pods.z[0] - '0';
-    return most >= 1 && most <= 9 ? most : INT64_MAX;
+    int64_t own = n->plugin == PLUGIN_HAMI ? node_object_row(n, card).count : 0;
+    most = most >= 1 && most <= 9 ? most : INT64_MAX;
+    return own > 0 ? MIN_OF(own, most) : most;
 }
 
 bool node_object_divided(const struct node_object *n)
@@ -409,9 +532,10 @@ bool pod_object_allows(const struct pod_object *p, const struct node_object *n, 
 bool node_object_isolates(const struct node_object *n, const struct pod_object *p)
 {
     static const bool enforces[ISOLATIONS] = {false, false, false, true, true, true};
-    const uint8_t mps = 4; /* it serves processes with one card only */
+    const uint8_t mps = 4; /* it serves pods with one card only */
     return !p->isolated || !pod_object_shares(p) ||
-           (enforces[n->isolation] && (n->isolation != mps || p->count <= 1));
+           (enforces[n->isolation] &&
+            (n->isolation != mps || (p->count <= 1 && !pod_object_is_own(p))));
 }
 
 bool health_object_ill(const struct health_object *h, int64_t card)

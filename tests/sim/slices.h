@@ -12,11 +12,15 @@ struct slice {
     int64_t card;
     int64_t mem;
     int64_t cores;
+    unsigned
+        takers; /* of HAMi's cards: containers that have it, if several of the pod have cards */
 };
+
+#define NOWHERE INT32_MAX /* a card that no node has */
 
 struct slices {
     unsigned n;
-    struct slice at[MAX_GRANTS]; /* by card */
+    struct slice at[MAX_GRANTS + MAX_CONTAINERS]; /* by card */
 };
 
 /* ---- what a pod asks for, by the formula of Kubernetes' component-helpers ---- */
@@ -43,6 +47,8 @@ bool pod_object_bad(const struct pod_object *p);    /* its requests contradict e
 bool pod_object_plain(const struct pod_object *p);  /* it asks for memory of one card, and nothing
                                                      * else */
 unsigned pod_object_cards(const struct pod_object *p);
+bool pod_object_is_own(const struct pod_object *p);   /* each of several containers has HAMi's cards
+                                                       * of its own */
 bool pod_object_may_part(const struct pod_object *p); /* its containers may be on different cards */
 
 /* whole / parts, rounded up. */
@@ -55,7 +61,19 @@ int64_t pod_object_card(const struct pod_object *p);
 
 /* What the pod holds on each card: only what lasts, or with the init containers' peak. */
 void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret);
+/* The same on this node as it is now. HAMi's pods name cards by UUID: one that the node's table
+ * does not have is NOWHERE. */
+void pod_object_slices_on(const struct pod_object *p, const struct node_object *n, bool lasting,
+                          struct slices *ret);
 const struct slice *slice_on(const struct slices *s, int64_t card); /* NULL: none */
+
+/* How many of the card's places for pods the slice takes. */
+static inline unsigned slice_takers(const struct slice *s)
+{
+    return s->takers == 0 ? 1 : s->takers;
+}
+
+int64_t hami_part(unsigned percent, int64_t total); /* HAMi's percentage of a card */
 
 /* What a slice costs on a card of size `total`. */
 int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t total);
@@ -70,8 +88,13 @@ struct card_object node_object_row(const struct node_object *n, int64_t card); /
 bool node_object_given(const struct node_object *n, int64_t card);             /* to DRA */
 bool node_object_card_usable(const struct node_object *n, int64_t card); /* by its annotations */
 int64_t node_object_limit(const struct node_object *n);
-int64_t node_object_max_pods(const struct node_object *n); /* INT64_MAX: any number */
-bool node_object_divided(const struct node_object *n);     /* some cards are another plugin's */
+int64_t node_object_max_pods(const struct node_object *n, int64_t card); /* INT64_MAX: any number */
+enum plugin node_object_plugin(const struct node_object *n); /* that its resources show */
+bool node_object_divided(const struct node_object *n);       /* some cards are another plugin's */
+
+/* Whether the pod's amounts are in another plugin's unit than the node's: each of its cards then
+ * counts as held whole, or the whole node, if its cards are not known. */
+bool node_object_is_foreign(const struct node_object *n, const struct pod_object *p);
 
 /* Whether the card's model and UUID match the pod's selection. */
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card);

@@ -1,6 +1,8 @@
 /* The oracle's rule for swap-guard; see swaps.h. */
 #include "swaps.h"
 
+#include "api/plugins.h"
+
 const char *swap_guard_text(unsigned guard)
 {
     static const char *const texts[SWAP_GUARDS] = {
@@ -24,8 +26,12 @@ static bool asks_for(const struct pod_object *p, int64_t total)
     return asks && total > 0;
 }
 
+/* elastic-gpu-agent finds a pod by its devices, and HAMi's plugin by the lock. Volcano's plugin
+ * compares single containers; of its pods only one has memory, so the sum is the same. */
 static bool is_alike(const struct pod_object *a, const struct pod_object *b)
 {
+    if (a->plugin != b->plugin || a->plugin == PLUGIN_ELASTIC || a->plugin == PLUGIN_HAMI)
+        return false;
     return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
 }
 
@@ -41,7 +47,7 @@ static bool is_pending(const struct pod_object *p)
 
 static bool is_unacknowledged(const struct pod_object *p)
 {
-    return strcmp(p->assigned.z, "false") == 0;
+    return plugin_waits(p);
 }
 
 static uint64_t cards_of(const struct pod_object *p)

@@ -7,6 +7,8 @@
 #include "daemon/bind/bind.h"
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
+#include "locks.h"
+#include "plugins.h"
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
@@ -69,6 +71,12 @@ static void create_as(const struct name *ns, const struct name *name)
     if (draw(6) == 0)
         p.note = name_from(STR("a \"quote\" \\ {}[],"));
     /* Annotations copied with a manifest; they mean nothing before the pod is bound. */
+    if (p.plugin != PLUGIN_GPUSHARE) {
+        if (draw(6) == 0)
+            (void)plugins_allocate(&p);
+        store_put_pod(store.n_pods++, &p);
+        return;
+    }
     if (draw(10) == 0)
         p.idx = name_of("", draw(3));
     if (kind(KIND_ALLOCATIONS) && draw(4) == 0)
@@ -146,7 +154,11 @@ static void run(unsigned slot)
     struct pod_object p = store.pods[slot];
     if (p.phase != PHASE_PENDING)
         return;
-    if (strcmp(p.assigned.z, "false") == 0) {
+    if (p.plugin == PLUGIN_HAMI && plugin_waits(&p)) {
+        locks_call(slot);
+        return;
+    }
+    if (plugin_waits(&p)) {
         p.assigned = name_from(STR("true"));
         p.assume = name_of("", SIM_EPOCH_NS + world.now_ms * 1000000);
     } else {
@@ -189,6 +201,10 @@ static void edit(void)
     if (slot == MAX_PODS)
         return;
     struct pod_object p = store.pods[slot];
+    if (plugins_edit(&p)) {
+        store_put_pod(slot, &p);
+        return;
+    }
     switch (draw(kind(KIND_ALLOCATIONS) ? 9 : 7)) {
     case 6:
         p.policy = name_from(draw(2) == 0 ? STR("spread") : STR(""));
@@ -232,13 +248,16 @@ static void bind_foreign(void)
     if (slot == MAX_PODS || store.pods[slot].deleting)
         return;
     struct pod_object p = store.pods[slot];
+    unsigned on = store_find_node(name_str(&node));
+    if (!plugins_may_bind(&p, on == MAX_NODES ? NULL : &store.nodes[on]))
+        return;
     p.node = node;
-    if (draw(3) > 0) {
+    if (draw(3) > 0 && !plugins_allocate(&p)) {
         p.idx = name_of("", draw(3));
         p.assigned = name_from(STR("false"));
         p.assume = name_of("", SIM_EPOCH_NS);
     }
-    if (kind(KIND_ALLOCATIONS) && draw(2) == 0)
+    if (p.plugin == PLUGIN_GPUSHARE && kind(KIND_ALLOCATIONS) && draw(2) == 0)
         pod_allocate(&p);
     store_put_pod(slot, &p);
 }
@@ -250,6 +269,21 @@ static void change_node(void)
     unsigned slot = draw(store.n_nodes);
     struct node_object n = store.nodes[slot];
     node_change(&n);
+    plugins_settle_node(&n);
+    store_put_node(slot, &n);
+}
+
+/* Mostly of a node to which a pod is being bound. */
+static void change_plugin(void)
+{
+    struct name name = store.nodes[draw(store.n_nodes)].name;
+    (void)pod_in_work(&name);
+    unsigned slot = store_find_node(name_str(&name));
+    struct node_object n = store.nodes[slot == MAX_NODES ? 0 : slot];
+    if (slot == MAX_NODES || !n.exists)
+        return;
+    plugins_replace(&n);
+    plugins_settle_node(&n);
     store_put_node(slot, &n);
 }
 
@@ -291,6 +325,7 @@ void users_begin(void)
     for (unsigned i = 0; i < store.n_nodes; i++) {
         struct node_object n = {.exists = true, .name = name_of("n", i)};
         node_size(&n);
+        plugins_make_node(&n);
         if (kind(KIND_CLAIMS) && world.set.partition)
             claims_part(&n);
         store_put_node(i, &n);
@@ -355,8 +390,25 @@ static void lose_leases(void)
         trace("lease is deleted", STR(""), 0, 0);
 }
 
+static bool awaits_hami(const struct pod_object *p)
+{
+    return p->plugin == PLUGIN_HAMI && bound(p) && p->phase == PHASE_PENDING && plugin_waits(p);
+}
+
+/* The kubelet calls HAMi's plugin soon, or else no further pod could come. */
+static void call_plugin(void)
+{
+    unsigned slot = some_pod(awaits_hami);
+    if (slot != MAX_PODS)
+        locks_call(slot);
+}
+
 static void act_by_kinds(void)
 {
+    if ((world.set.plugins >> PLUGIN_HAMI & 1) != 0 && draw(4) == 0)
+        call_plugin();
+    if (world.set.foreign && draw(16) == 0)
+        change_plugin();
     if (kind(KIND_CLAIMS) && draw(2) == 0)
         claims_act();
     if (kind(KIND_QUOTAS) && draw(12) == 0)

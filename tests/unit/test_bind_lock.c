@@ -13,6 +13,7 @@ static struct {
     unsigned version;
     unsigned patches;
     unsigned denied; /* the method GET gets this status */
+    bool bare;       /* without a Status, as from a load balancer */
     bool silent;     /* PATCHes are carried out, but not answered */
 } server;
 
@@ -34,6 +35,10 @@ static void say_node(struct http_call *c)
 static void say_denied(struct http_call *c)
 {
     struct text s = {.p = NULL};
+    if (server.bare) {
+        fake_answer(c, server.denied, "<html>no</html>");
+        return;
+    }
     status_write(&s, server.denied, "Forbidden", "nodes is forbidden", "");
     text_put(&s, (struct str){"", 1});
     fake_answer(c, server.denied, s.p);
@@ -337,6 +342,27 @@ START_TEST(the_lock_is_removed_later)
 
 END_TEST
 
+/* A load balancer does not know cardpack's rights, and a token that is too old is replaced. */
+START_TEST(the_lock_is_removed_after_other_refusals)
+{
+    open_node();
+    struct asker *a = ask_of("a");
+    serve();
+    post_says("a", POST_REFUSED, "no");
+    server.denied = _i == 0 ? 403 : 401;
+    server.bare = _i == 0;
+    get_says_vgpu("a");
+    says(a, "can't bind pod ns/a to node n");
+    serve_for(1000);
+    ck_assert_str_ne(server.lock, "");
+    server.denied = 0;
+    serve_for(10000);
+    ck_assert_str_eq(server.lock, "");
+    bind_fixture_close();
+}
+
+END_TEST
+
 /* After five minutes it keeps no pod from the node, and another scheduler may have replaced it. */
 START_TEST(gives_up_when_the_lock_is_too_old)
 {
@@ -393,6 +419,7 @@ int main(void)
     tcase_add_test(t, one_pod_at_a_time);
     tcase_add_test(t, a_read_shows_that_the_plugin_is_done);
     tcase_add_test(t, the_lock_is_removed_later);
+    tcase_add_loop_test(t, the_lock_is_removed_after_other_refusals, 0, 2);
     tcase_add_loop_test(t, gives_up_when_the_lock_is_too_old, 0, 2);
     tcase_add_test(t, ends_while_it_locks_and_unlocks);
     suite_add_tcase(s, t);

@@ -58,6 +58,19 @@ static void node_lock_end_denied(struct node_lock *l)
     node_lock_end(l, NODE_LOCK_FAILED);
 }
 
+/* Whether the API server itself says that the right is missing: a load balancer says 403, too.
+ * Other refusals, and 401 while a token is being replaced, may end by themselves. */
+static bool node_lock_is_denied(struct node_lock *l)
+{
+    struct kube_status s;
+    if (l->err.code != ERR_DENIED)
+        return false;
+    if (proof_refused(&l->call.http, &l->arena, &s) && s.code == 403)
+        return true;
+    l->err.code = ERR_UNAVAILABLE;
+    return false;
+}
+
 static void node_lock_start(struct node_lock *l, const char *method, struct str body,
                             struct str path, void (*on_done)(struct http_call *http))
 {
@@ -110,7 +123,6 @@ static void node_lock_forget_late(struct node_lock *l)
 static void node_lock_patched(struct http_call *http)
 {
     struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
-    struct kube_status s;
     l->err = (struct err)ERR_INIT;
     bool fenced = l->fences;
     l->fences = false;
@@ -122,7 +134,7 @@ static void node_lock_patched(struct http_call *http)
             node_lock_end(l, NODE_LOCK_TAKEN);
         return;
     }
-    bool denied = proof_refused(http, &l->arena, &s) && s.code == 403;
+    bool denied = node_lock_is_denied(l);
     if ((denied || http->outcome == HTTP_NOT_SENT) && !l->later)
         node_lock_forget_late(l);
     if (denied)
@@ -321,7 +333,7 @@ static void node_lock_got(struct http_call *http)
         return;
     }
     if (kube_call_result(&l->call, &l->err) != OK) {
-        if (http->status == 403)
+        if (node_lock_is_denied(l))
             node_lock_end_denied(l);
         else
             node_lock_end(l, NODE_LOCK_FAILED);

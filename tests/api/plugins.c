@@ -1,0 +1,154 @@
+/* Reads and writes the annotations of other device plugins; see plugins.h. */
+#include "api/plugins.h"
+
+const struct plugin_names plugin_names[PLUGINS] = {
+    [PLUGIN_GPUSHARE] = {.dialect = "gpushare",
+                         .mem = "aliyun.com/gpu-mem",
+                         .cores = "aliyun.com/gpu-core.percentage",
+                         .count = "aliyun.com/gpu-count",
+                         .assigned = "ALIYUN_COM_GPU_MEM_ASSIGNED"},
+    [PLUGIN_VOLCANO] = {.dialect = "volcano",
+                        .mem = "volcano.sh/gpu-memory",
+                        .cores = "",
+                        .count = "volcano.sh/gpu-number",
+                        .assigned = "volcano.sh/gpu-assigned"},
+    [PLUGIN_ELASTIC] = {.dialect = "elastic",
+                        .mem = "elasticgpu.io/gpu-memory",
+                        .cores = "elasticgpu.io/gpu-core",
+                        .count = "elasticgpu.io/gpu-core",
+                        .assigned = ""},
+    [PLUGIN_HAMI] = {.dialect = "hami",
+                     .mem = "nvidia.com/gpumem",
+                     .cores = "nvidia.com/gpucores",
+                     .count = "nvidia.com/gpu",
+                     .assigned = "hami.io/bind-phase"},
+};
+
+#define SEAT "elasticgpu.io/container-c"
+
+static void key(struct text *t, const char *name)
+{
+    text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
+    text_quoted(t, str_of(name));
+    text_z(t, ":");
+}
+
+static void annotation(struct text *t, const char *name, const struct name *value)
+{
+    if (value->z[0] == '\0')
+        return;
+    key(t, name);
+    text_quoted(t, name_str(value));
+}
+
+/* ---- elastic-gpu: a list of cards for each container ---- */
+
+static void write_seats(struct text *t, const struct grants_object *g)
+{
+    for (unsigned i = 0; i < g->n; i++) {
+        if (i > 0 && g->at[i].container == g->at[i - 1].container) {
+            text_f(t, ",%u", g->at[i].card);
+            continue;
+        }
+        text_z(t, i > 0 ? "\"" : "");
+        text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
+        text_f(t, "\"" SEAT "%u\":\"%u", g->at[i].container, g->at[i].card);
+    }
+    text_z(t, g->n > 0 ? "\"" : "");
+}
+
+static void read_seat(const char *container, struct str cards, struct grants_object *ret)
+{
+    uint64_t number = 0;
+    uint64_t card = 0;
+    struct str one;
+    api_check(str_to_u64(str_of(container), UINT8_MAX, &number) && cards.n > 0);
+    while (cards.n > 0) {
+        (void)str_cut(cards, ',', &one, &cards);
+        api_check(ret->n < MAX_GRANTS && str_to_u64(one, UINT8_MAX, &card));
+        ret->at[ret->n].container = (uint8_t)number;
+        ret->at[ret->n++].card = (uint8_t)card;
+    }
+}
+
+static void read_seats(json_t *notes, struct posted *ret)
+{
+    const char *name = NULL;
+    json_t *value = NULL;
+    size_t seats = 0;
+    json_object_foreach(notes, name, value)
+    {
+        if (strncmp(name, SEAT, strlen(SEAT)) != 0)
+            continue;
+        read_seat(name + strlen(SEAT), str_of(json_string_value(value)), &ret->allocation);
+        seats++;
+    }
+    const char *assumed = json_string_value(json_object_get(notes, "elasticgpu.io/assumed"));
+    api_check(assumed != NULL && strcmp(assumed, "true") == 0);
+    api_check(seats > 0 && json_object_size(notes) == seats + 1);
+    ret->allocation.there = true;
+}
+
+/* ---- all ---- */
+
+void plugin_write_pod(struct text *t, const struct pod_object *p)
+{
+    if (p->plugin == PLUGIN_ELASTIC) {
+        write_seats(t, &p->allocation);
+        return;
+    }
+    if (p->plugin == PLUGIN_HAMI) {
+        hami_write_pod(t, p);
+        return;
+    }
+    annotation(t, "volcano.sh/gpu-index", &p->idx);
+    annotation(t, "volcano.sh/predicate-time", &p->assume);
+    annotation(t, plugin_names[p->plugin].assigned, &p->assigned);
+}
+
+void plugin_write_node(struct text *t, const struct node_object *n)
+{
+    if (n->plugin == PLUGIN_VOLCANO)
+        annotation(t, "volcano.sh/gpu-unhealthy-ids", &n->ill);
+    hami_write_node(t, n);
+}
+
+static struct name text_of(json_t *notes, const char *name)
+{
+    const char *z = json_string_value(json_object_get(notes, name));
+    api_check(z != NULL && strlen(z) < sizeof(struct name));
+    return name_from(str_of(z));
+}
+
+bool plugin_read_binding(json_t *notes, struct posted *ret)
+{
+    if (json_object_get(notes, "hami.io/vgpu-node") != NULL) {
+        ret->plugin = PLUGIN_HAMI;
+        hami_read_binding(notes, ret);
+        return true;
+    }
+    if (json_object_get(notes, "elasticgpu.io/assumed") != NULL) {
+        ret->plugin = PLUGIN_ELASTIC;
+        read_seats(notes, ret);
+        return true;
+    }
+    if (json_object_get(notes, "volcano.sh/gpu-index") == NULL)
+        return false;
+    ret->plugin = PLUGIN_VOLCANO;
+    ret->idx = text_of(notes, "volcano.sh/gpu-index");
+    ret->assume = text_of(notes, "volcano.sh/predicate-time");
+    ret->assigned = text_of(notes, "volcano.sh/gpu-assigned");
+    api_check(json_object_size(notes) == 3);
+    return true;
+}
+
+/* Other schedulers may leave the annotation to the plugin. */
+bool plugin_waits(const struct pod_object *p)
+{
+    if (p->plugin == PLUGIN_ELASTIC)
+        return false;
+    if (p->plugin == PLUGIN_HAMI)
+        return strcmp(p->assigned.z, "success") != 0;
+    return p->plugin == PLUGIN_VOLCANO ? strcmp(p->assigned.z, "true") != 0
+                                       : strcmp(p->assigned.z, "false") == 0;
+}

@@ -1,0 +1,49 @@
+/*
+ * Names of the resources and annotations of other device plugins than gpushare's, and how their
+ * annotations name cards. From the plugins' own sources (volcano-sh/devices,
+ * elastic-ai/elastic-gpu-agent, Project-HAMi/HAMi), and not from core/dialect.h: the oracle of the
+ * simulation shares nothing with cardpack.
+ *
+ * In struct pod_object: Volcano's gpu-index is `idx`, and its times and acknowledgement are
+ * `assume` and `assigned`. elastic-gpu has one annotation for each container, with a list of cards;
+ * together they are `allocation`, without amounts. HAMi has one list of cards by UUID, with the
+ * amounts of each; it is `allocation`. The UUID of card 2 is GPU-2 on each node. A second list, of
+ * what the plugin has still to hand out, is the same until `assigned` is "success", and then empty.
+ */
+#pragma once
+
+#include "api/bindings.h"
+
+#include <jansson.h>
+
+struct plugin_names {
+    const char *dialect; /* in cardpack's setting */
+    const char *mem;
+    const char *cores;    /* "": there is none */
+    const char *count;    /* of a node */
+    const char *assigned; /* "": the plugin acknowledges nothing */
+};
+
+extern const struct plugin_names plugin_names[PLUGINS];
+
+/* Writes the pod's annotations of its plugin; t ends in the object of annotations. */
+void plugin_write_pod(struct text *t, const struct pod_object *p);
+
+/* HAMi's number of parts of all cards; -1: the node reports none. */
+int64_t plugin_parts(const struct node_object *n);
+
+/* The same for the node's. */
+void plugin_write_node(struct text *t, const struct node_object *n);
+
+/* Reads the annotations of a Binding, if they are of another plugin than gpushare's; false: they
+ * are not. */
+bool plugin_read_binding(json_t *notes, struct posted *ret);
+
+/* ---- of HAMi alone ---- */
+
+void hami_write_pod(struct text *t, const struct pod_object *p);
+void hami_write_node(struct text *t, const struct node_object *n);
+void hami_read_binding(json_t *notes, struct posted *ret);
+
+/* Whether the plugin still has to acknowledge the pod, by its annotations. */
+bool plugin_waits(const struct pod_object *p);

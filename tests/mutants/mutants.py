@@ -125,6 +125,10 @@ def trouble(root: Path, mutant: Mutant) -> str:
         return f"its text is in {mutant.path} {hits} times, not once"
     if mutant.find == mutant.replace:
         return "it replaces its text by the same text"
+    before = path.read_text(encoding="utf-8").split(mutant.find)[0].rstrip()
+    compares = re.search(r"[<>?]|[=!]=|&&|\|\|", mutant.find.replace("->", ""))
+    if not mutant.statement and compares and re.search(r"[\w)\]]\s*[-+*/%]$", before):
+        return f"it begins in the middle of an expression, after {before[-1]}"
     if not mutant.statement and re.match(r"\s*(if|for|while|switch|return)\b", mutant.find):
         return "it begins like a statement, but ends like an expression"
     for text in (mutant.find, mutant.replace):

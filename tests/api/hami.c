@@ -1,21 +1,6 @@
 /* HAMi's annotations: lists of cards by UUID, the table of a node's cards, the lock. */
 #include "api/plugins.h"
 
-static void key(struct text *t, const char *name)
-{
-    text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
-    text_quoted(t, str_of(name));
-    text_z(t, ":");
-}
-
-static void annotation(struct text *t, const char *name, const struct name *value)
-{
-    if (value->z[0] == '\0')
-        return;
-    key(t, name);
-    text_quoted(t, name_str(value));
-}
-
 /* ---- pods ---- */
 
 /* A part for each container, which may be empty: "GPU-0,NVIDIA,4,30:GPU-1,NVIDIA,4,30:;;" */
@@ -39,18 +24,18 @@ static void write_devices(struct text *t, const struct pod_object *p)
 void hami_write_pod(struct text *t, const struct pod_object *p)
 {
     if (p->allocation.there) {
-        key(t, "hami.io/vgpu-devices-allocated");
+        plugin_key(t, "hami.io/vgpu-devices-allocated");
         write_devices(t, p);
-        key(t, "hami.io/vgpu-devices-to-allocate");
+        plugin_key(t, "hami.io/vgpu-devices-to-allocate");
         if (plugin_waits(p))
             write_devices(t, p);
         else
             text_z(t, "\";\"");
     }
-    annotation(t, "hami.io/vgpu-node", &p->on);
-    annotation(t, "hami.io/vgpu-time", &p->assume);
-    annotation(t, "hami.io/bind-time", &p->assume);
-    annotation(t, "hami.io/bind-phase", &p->assigned);
+    plugin_annotation(t, "hami.io/vgpu-node", &p->on);
+    plugin_annotation(t, "hami.io/vgpu-time", &p->assume);
+    plugin_annotation(t, "hami.io/bind-time", &p->assume);
+    plugin_annotation(t, "hami.io/bind-phase", &p->assigned);
 }
 
 /* ---- Bindings ---- */
@@ -94,13 +79,6 @@ static void read_devices(struct str list, struct grants_object *ret)
     ret->there = true;
 }
 
-static struct name text_of(json_t *notes, const char *name)
-{
-    const char *z = json_string_value(json_object_get(notes, name));
-    api_check(z != NULL && strlen(z) < sizeof(struct name));
-    return name_from(str_of(z));
-}
-
 void hami_read_binding(json_t *notes, struct posted *ret)
 {
     const char *list = json_string_value(json_object_get(notes, "hami.io/vgpu-devices-allocated"));
@@ -109,10 +87,10 @@ void hami_read_binding(json_t *notes, struct posted *ret)
     api_check(list != NULL && todo != NULL && strcmp(list, todo) == 0);
     api_check(json_object_size(notes) == 6);
     read_devices(str_of(list), &ret->allocation);
-    ret->on = text_of(notes, "hami.io/vgpu-node");
-    ret->assume = text_of(notes, "hami.io/vgpu-time");
-    ret->assigned = text_of(notes, "hami.io/bind-phase");
-    struct name time = text_of(notes, "hami.io/bind-time");
+    ret->on = plugin_text_of(notes, "hami.io/vgpu-node");
+    ret->assume = plugin_text_of(notes, "hami.io/vgpu-time");
+    ret->assigned = plugin_text_of(notes, "hami.io/bind-phase");
+    struct name time = plugin_text_of(notes, "hami.io/bind-time");
     api_check(strcmp(time.z, ret->assume.z) == 0 && strcmp(ret->on.z, ret->node.z) == 0);
 }
 
@@ -151,11 +129,11 @@ static void write_table(struct text *t, const struct node_object *n)
 void hami_write_node(struct text *t, const struct node_object *n)
 {
     if (n->lock.z[0] != '\0') {
-        key(t, "hami.io/mutex.lock");
+        plugin_key(t, "hami.io/mutex.lock");
         text_quoted(t, str_of(n->lock.z));
     }
     if (n->plugin != PLUGIN_HAMI)
         return;
-    key(t, "hami.io/node-nvidia-register");
+    plugin_key(t, "hami.io/node-nvidia-register");
     write_table(t, n);
 }

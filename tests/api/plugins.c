@@ -26,19 +26,26 @@ const struct plugin_names plugin_names[PLUGINS] = {
 
 #define SEAT "elasticgpu.io/container-c"
 
-static void key(struct text *t, const char *name)
+void plugin_key(struct text *t, const char *name)
 {
     text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
     text_quoted(t, str_of(name));
     text_z(t, ":");
 }
 
-static void annotation(struct text *t, const char *name, const struct name *value)
+void plugin_annotation(struct text *t, const char *name, const struct name *value)
 {
     if (value->z[0] == '\0')
         return;
-    key(t, name);
+    plugin_key(t, name);
     text_quoted(t, name_str(value));
+}
+
+struct name plugin_text_of(json_t *notes, const char *name)
+{
+    const char *z = json_string_value(json_object_get(notes, name));
+    api_check(z != NULL && strlen(z) < sizeof(struct name));
+    return name_from(str_of(z));
 }
 
 /* ---- elastic-gpu: a list of cards for each container ---- */
@@ -101,23 +108,16 @@ void plugin_write_pod(struct text *t, const struct pod_object *p)
         hami_write_pod(t, p);
         return;
     }
-    annotation(t, "volcano.sh/gpu-index", &p->idx);
-    annotation(t, "volcano.sh/predicate-time", &p->assume);
-    annotation(t, plugin_names[p->plugin].assigned, &p->assigned);
+    plugin_annotation(t, "volcano.sh/gpu-index", &p->idx);
+    plugin_annotation(t, "volcano.sh/predicate-time", &p->assume);
+    plugin_annotation(t, plugin_names[p->plugin].assigned, &p->assigned);
 }
 
 void plugin_write_node(struct text *t, const struct node_object *n)
 {
     if (n->plugin == PLUGIN_VOLCANO)
-        annotation(t, "volcano.sh/gpu-unhealthy-ids", &n->ill);
+        plugin_annotation(t, "volcano.sh/gpu-unhealthy-ids", &n->ill);
     hami_write_node(t, n);
-}
-
-static struct name text_of(json_t *notes, const char *name)
-{
-    const char *z = json_string_value(json_object_get(notes, name));
-    api_check(z != NULL && strlen(z) < sizeof(struct name));
-    return name_from(str_of(z));
 }
 
 bool plugin_read_binding(json_t *notes, struct posted *ret)
@@ -135,9 +135,9 @@ bool plugin_read_binding(json_t *notes, struct posted *ret)
     if (json_object_get(notes, "volcano.sh/gpu-index") == NULL)
         return false;
     ret->plugin = PLUGIN_VOLCANO;
-    ret->idx = text_of(notes, "volcano.sh/gpu-index");
-    ret->assume = text_of(notes, "volcano.sh/predicate-time");
-    ret->assigned = text_of(notes, "volcano.sh/gpu-assigned");
+    ret->idx = plugin_text_of(notes, "volcano.sh/gpu-index");
+    ret->assume = plugin_text_of(notes, "volcano.sh/predicate-time");
+    ret->assigned = plugin_text_of(notes, "volcano.sh/gpu-assigned");
     api_check(json_object_size(notes) == 3);
     return true;
 }

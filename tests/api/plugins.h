@@ -39,6 +39,14 @@ void plugin_write_node(struct text *t, const struct node_object *n);
  * are not. */
 bool plugin_read_binding(json_t *notes, struct posted *ret);
 
+/* ---- for plugins.c and hami.c ---- */
+
+/* A member's key, after a comma if one is needed; a member, unless the value is empty; the value of
+ * an annotation that must be there. */
+void plugin_key(struct text *t, const char *name);
+void plugin_annotation(struct text *t, const char *name, const struct name *value);
+struct name plugin_text_of(json_t *notes, const char *name);
+
 /* ---- of HAMi alone ---- */
 
 void hami_write_pod(struct text *t, const struct pod_object *p);

@@ -15,6 +15,16 @@
 
 #define CAPABILITIES "%s/driver/nvidia/capabilities/gpu%u/mig/gi%u/"
 
+#define SLICES_MOST 64 /* of a card; NVML's own most is 8 or less */
+#define SLICE_TRIES 8  /* the last is taken as it is */
+
+/* What NVML has at an index. */
+struct gpu_slice {
+    struct nvml_device *device;
+    int code; /* NVML_NOT_FOUND: no slice */
+    char uuid[GPU_UUID_BYTES];
+};
+
 struct gpu_reader {
     const struct nvml *nvml;
     const struct gpu_roots *roots;
@@ -159,6 +169,26 @@ static struct gpu_found *gpu_scan_add(struct gpu_scan *s)
     return f;
 }
 
+/* Fills most entries. */
+static void gpu_scan_list_slices(const struct gpu_reader *r, const struct gpu_found *card,
+                                 uint32_t most, struct gpu_slice *ret)
+{
+    for (uint32_t i = 0; i < most; i++) {
+        ret[i] = (struct gpu_slice){.device = NULL};
+        ret[i].code = nvml_mig_device(r->nvml, card->device, i, &ret[i].device);
+        if (ret[i].code == NVML_OK)
+            ret[i].code = nvml_uuid(r->nvml, ret[i].device, ret[i].uuid);
+    }
+}
+
+static bool gpu_scan_same_slices(const struct gpu_slice *a, const struct gpu_slice *b, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (a[i].code != b[i].code || strcmp(a[i].uuid, b[i].uuid) != 0)
+            return false;
+    return true;
+}
+
 /* "NVIDIA A100-SXM4-40GB MIG 1g.5gb": the text behind MIG; else from the sizes, as NVML makes it.
  */
 static void gpu_scan_profile(const struct nvml *n, struct gpu_found *f,
@@ -174,21 +204,20 @@ static void gpu_scan_profile(const struct nvml *n, struct gpu_found *f,
 }
 
 static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *card,
-                          struct nvml_device *slice)
+                          const struct gpu_slice *slice)
 {
     const struct nvml *n = r->nvml;
     struct nvml_attributes a = {.gpu_slices = 0};
     struct gpu_found f = *card;
-    f.device = slice;
+    f.device = slice->device;
     f.mig = true;
     memcpy(f.parent, card->uuid, sizeof(f.parent));
-    int code = nvml_uuid(n, slice, f.uuid);
+    memcpy(f.uuid, slice->uuid, sizeof(f.uuid));
+    int code = nvml_instances(n, f.device, &f.gpu_instance, &f.compute_instance);
     if (code == NVML_OK)
-        code = nvml_instances(n, slice, &f.gpu_instance, &f.compute_instance);
-    if (code == NVML_OK)
-        code = nvml_attributes(n, slice, &a);
+        code = nvml_attributes(n, f.device, &a);
     if (code != NVML_OK || a.memory_bytes == 0) {
-        gpu_scan_leave_out(r->scan, "a slice of %s: %s", card->uuid,
+        gpu_scan_leave_out(r->scan, "%s of %s: %s", f.uuid, card->uuid,
                            code == NVML_OK ? "no memory" : nvml_text(n, code));
         return NVML_OK;
     }
@@ -226,25 +255,53 @@ static void gpu_scan_drop_shared(struct gpu_scan *s, size_t first)
     s->n = kept;
 }
 
-static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *card)
+static int gpu_scan_describe_slices(const struct gpu_reader *r, const struct gpu_found *card,
+                                    const struct gpu_slice *slices, uint32_t n)
 {
-    uint32_t most = 0;
+    int code = NVML_OK;
     size_t first = r->scan->n;
-    int code = nvml_mig_count(r->nvml, card->device, &most);
-    for (uint32_t i = 0; code == NVML_OK && i < most; i++) {
-        struct nvml_device *slice = NULL;
-        int there = nvml_mig_device(r->nvml, card->device, i, &slice);
-        if (there == NVML_OK)
-            code = gpu_scan_slice(r, card, slice);
-        else if (there != NVML_NOT_FOUND)
+    for (uint32_t i = 0; code == NVML_OK && i < n; i++) {
+        if (slices[i].code == NVML_OK)
+            code = gpu_scan_slice(r, card, &slices[i]);
+        else if (slices[i].code != NVML_NOT_FOUND)
             gpu_scan_leave_out(r->scan, "slice %u of %s: %s", i, card->uuid,
-                               nvml_text(r->nvml, there));
-    }
-    if (code != NVML_OK && code != NVML_MEMORY) {
-        gpu_scan_leave_out(r->scan, "the slices of %s: %s", card->uuid, nvml_text(r->nvml, code));
-        code = NVML_OK;
+                               nvml_text(r->nvml, slices[i].code));
     }
     gpu_scan_drop_shared(r->scan, first);
+    return code;
+}
+
+/*
+ * A slice that is made or removed meanwhile moves the others to other indices, so that one of them
+ * would be missing from the list, and unhealthy for the cooldown. The list is right if it is the
+ * same after the slices have been read.
+ */
+static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *card)
+{
+    struct gpu_slice before[SLICES_MOST];
+    struct gpu_slice after[SLICES_MOST];
+    struct gpu_scan *s = r->scan;
+    uint32_t most = 0;
+    int code = nvml_mig_count(r->nvml, card->device, &most);
+    if (code == NVML_MEMORY)
+        return code;
+    if (code != NVML_OK) {
+        gpu_scan_leave_out(s, "the slices of %s: %s", card->uuid, nvml_text(r->nvml, code));
+        return NVML_OK;
+    }
+    most = MIN_OF(most, (uint32_t)SLICES_MOST);
+    size_t n = s->n;
+    uint32_t left_out = s->left_out;
+    gpu_scan_list_slices(r, card, most, before);
+    for (unsigned tries = 0; tries < SLICE_TRIES; tries++) {
+        s->n = n;
+        s->left_out = left_out;
+        code = gpu_scan_describe_slices(r, card, before, most);
+        gpu_scan_list_slices(r, card, most, after);
+        if (code != NVML_OK || gpu_scan_same_slices(before, after, most))
+            break;
+        memcpy(before, after, sizeof(before));
+    }
     return code;
 }
 

@@ -181,11 +181,24 @@ int nvmlDeviceGetMaxMigDeviceCount(struct nvmlDevice *d, unsigned int *ret)
     CARD_CALL(d, *ret = 7);
 }
 
+/* Looks for the card again, which a shift may have changed. */
+static void mig_device(const struct nvmlDevice *d, unsigned int i, struct nvmlDevice **ret,
+                       int *code)
+{
+    struct slice *s = NULL;
+    if (world.shift == i + 1)
+        world_shift();
+    const struct card *c = world_find(d, &s);
+    if (c != NULL && i < c->n_slices)
+        *ret = world_handle(c->slices[i].uuid);
+    else
+        *code = 6;
+}
+
 int nvmlDeviceGetMigDeviceHandleByIndex(struct nvmlDevice *d, unsigned int i,
                                         struct nvmlDevice **ret)
 {
-    CARD_CALL(d,
-              i < c->n_slices ? (void)(*ret = world_handle(c->slices[i].uuid)) : (void)(code = 6));
+    CARD_CALL(d, mig_device(d, i, ret, &code));
 }
 
 int nvmlDeviceGetGpuInstanceId(struct nvmlDevice *d, unsigned int *ret)

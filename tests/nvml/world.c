@@ -72,6 +72,8 @@ static void read_line(struct world *w, const char *line)
         w->hang = 1;
     else if (strncmp(line, "slow ", 5) == 0)
         w->slow_ms = number(line, " ms=", 1);
+    else if (strncmp(line, "shift ", 6) == 0)
+        w->shift = 1 + number(line, " index=", 0);
     else if (strncmp(line, "no-events", 9) == 0)
         w->no_events = 1;
     else if (strncmp(line, "limits-ignored", 14) == 0)
@@ -114,6 +116,16 @@ static void look(void)
     while (fgets(line, sizeof(line), f) != NULL)
         read_line(&world, line);
     (void)fclose(f);
+}
+
+void world_shift(void)
+{
+    char next[512];
+    const char *path = getenv("CARDPACK_NVML_WORLD");
+    if (path == NULL || snprintf(next, sizeof(next), "%s.next", path) >= (int)sizeof(next))
+        return;
+    (void)rename(next, path);
+    look();
 }
 
 /* A call that does not return until the file says so. */

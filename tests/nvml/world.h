@@ -44,6 +44,8 @@ struct event {
 struct world {
     unsigned int n, n_events, init_error, hang, slow_ms, no_events;
     unsigned int limits, limits_error, limits_ignored;
+    unsigned int
+        shift; /* 1 + the index of the slice, before which the next world begins; 0: none */
     struct card cards[CARDS];
     struct event events[CARDS];
 };
@@ -59,6 +61,8 @@ extern unsigned int inits; /* calls of nvmlInit without their nvmlShutdown */
 
 /* Takes the lock and reads the file; waits while it says so. Each call of NVML begins with it. */
 void world_begin(void);
+/* With the lock: the file with .next at its end takes the place of the world's. */
+void world_shift(void);
 /* Gives the lock back. Returns code. */
 int world_end(int code);
 

@@ -24,6 +24,17 @@ static inline void world_write(const struct nvml_world *w, const char *text)
     ck_assert_int_eq(rename(fresh, w->path), 0);
 }
 
+/* The world that takes the place of another one with a line "shift". */
+static inline void world_write_next(const struct nvml_world *w, const char *text)
+{
+    char next[64];
+    (void)snprintf(next, sizeof(next), "%s.next", w->path);
+    FILE *f = fopen(next, "we");
+    ck_assert_ptr_nonnull(f);
+    (void)fputs(text, f);
+    ck_assert_int_eq(fclose(f), 0);
+}
+
 static inline void world_open(struct nvml_world *w, const char *text)
 {
     *w = (struct nvml_world){.dir = "/tmp/nvml_world.XXXXXX"};

@@ -239,6 +239,25 @@ START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
 
 END_TEST
 
+/* NVML's indices of slices have no gaps: when the list has been read to the first slice and that is
+ * removed, the second one is at an index that was read already. The cooldown of an hour would show
+ * a slice that was missing for one poll only. */
+START_TEST(a_slice_is_healthy_that_moves_while_the_list_is_read)
+{
+    struct gpu_rig r;
+    open_and_start(&r, MIG_CARD SLICE("1") SLICE("2") SLICE("3"), "0=MIG-1 1=MIG-2 2=MIG-3");
+    r.busy = 3;
+    world_write_next(&r.world, MIG_CARD SLICE("2") SLICE("3"));
+    world_write(&r.world, MIG_CARD SLICE("1") SLICE("2") SLICE("3") "shift index=1\n");
+    gpu_rig_until(&r, "0=MIG-1? 1=MIG-2 2=MIG-3");
+    for (int i = 0; i < 3; i++)
+        gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "0=MIG-1? 1=MIG-2 2=MIG-3");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 START_TEST(a_card_is_switched_into_mig_mode_and_back)
 {
     struct gpu_rig r;
@@ -285,6 +304,7 @@ int main(void)
     tcase_add_loop_test(c, an_xid_of_one_slice_leaves_the_others_healthy, 0, 5);
     tcase_add_test(c, slices_are_cards_of_their_own);
     tcase_add_test(c, a_removed_slice_is_forgotten_unless_pods_use_it);
+    tcase_add_test(c, a_slice_is_healthy_that_moves_while_the_list_is_read);
     tcase_add_test(c, a_card_is_switched_into_mig_mode_and_back);
     tcase_add_test(c, a_slice_that_is_made_later_is_listened_to);
     suite_add_tcase(s, c);

@@ -89,7 +89,7 @@ def api_server_away(bench: Bench) -> None:
     luck = dice("away")
     nodes = [*_nodes(bench), bench.node("spare", 1, 8)]
     bench.cordon("spare")
-    daemon = bench.cardpack("--bind-timeout", "4s", "--leader-elect=false")
+    daemon = bench.cardpack("--bind-timeout", "10s", "--leader-elect=false")
     count = 150
     waiting = [bench.own_pod(f"own{i}", 1) for i in range(8)]
     bench.pods([f"p{i:03}" for i in range(count)], [luck.choice(SIZES) for _ in range(count)])

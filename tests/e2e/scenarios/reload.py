@@ -164,13 +164,21 @@ def reloads(daemon: Daemon, load: Load, settings: Settings, turn: Callable[[int]
     """Makes many reloads, each after a few more answers; most by a signal, some by the file alone."""
     for i in range(RELOADS):
         seen = load.answers
-        settings.put(**turn(i))
-        if i == RELOADS // 2:
-            before = len(daemon.log(TAKEN))
-            wait_for(lambda n=before: len(daemon.log(TAKEN)) > n, "the file to be seen", PATIENCE)
-        else:
-            hang_up(daemon, TAKEN)
+        change(daemon, settings, turn(i), signalled=i != RELOADS // 2)
         wait_for(lambda n=seen: load.answers >= n + CLIENTS or load.good(), "answers", PATIENCE)
+
+
+def change(daemon: Daemon, settings: Settings, keys: Json, *, signalled: bool) -> None:
+    """
+    Writes settings, and waits until they are taken. Without a signal, or if the test is held up before it,
+    cardpack sees the file by itself.
+    """
+    before = len(daemon.log(TAKEN))
+    settings.put(**keys)
+    if signalled:
+        os.kill(daemon.process.pid, signal.SIGHUP)
+    wait_for(lambda: len(daemon.log(TAKEN)) > before, TAKEN, PATIENCE)
+    check(len(daemon.log(TAKEN)) == before + 1, daemon.log(TAKEN)[before:])
 
 
 def lively(i: int) -> Json:
@@ -495,8 +503,7 @@ def the_scheduler_over_reloads(bench: Bench) -> None:
     )
     maker.start()
     for i in range(RELOADS):
-        settings.put(**lively(i + 1))
-        hang_up(daemon, TAKEN)
+        change(daemon, settings, lively(i + 1), signalled=True)
     maker.join()
     bench.wait_bound(burst)
     bench.verify(daemon)

@@ -19,7 +19,7 @@ from bench import Lab, Skipped, agree, check, scenario
 from certificates import trust
 from component import die_with_parent
 from daemon import VERBS, Daemon
-from fake_lab import FakeLab, fake_lab
+from fake_lab import LEADS_ON, FakeLab, fake_lab
 
 from .input import asks
 from .security import Secure
@@ -103,7 +103,7 @@ def slow_loris(lab: Lab) -> None:
     """500 clients that send a byte now and then do not change the latency of filter."""
     many_files(3000)
     with fake_lab(lab) as fake:
-        daemon = fake.cardpack("--request-timeout", "5m")
+        daemon = fake.cardpack("--request-timeout", "5m", *LEADS_ON)
         agree(daemon, fake.truth)
         measure(fake, daemon, "head")
         measure(fake, daemon, "body")
@@ -116,7 +116,7 @@ def slow_loris_tls(lab: Lab) -> None:
     with fake_lab(lab) as fake:
         secure = Secure(lab.workdir)
         daemon = fake.cardpack(
-            *secure.flags(), *secure.client_flags(), "--request-timeout", "5m",
+            *secure.flags(), *secure.client_flags(), "--request-timeout", "5m", *LEADS_ON,
             tls=trust(secure.ca, secure.client),
         )  # fmt: skip
         agree(daemon, fake.truth)

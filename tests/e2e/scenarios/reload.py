@@ -21,7 +21,7 @@ from bench import PATIENCE, Bench, Lab, agree, check, scenario
 from certificates import trust
 from component import wait_for
 from daemon import VERBS, Daemon
-from fake_lab import FakeLab, fake_lab
+from fake_lab import LEADS_ON, FakeLab, fake_lab
 
 from .confined import under_profile
 from .security import FIRST, Secure, serial_of
@@ -213,7 +213,7 @@ def no_request_is_lost_by_reloads(lab: Lab) -> None:
     with fake_lab(lab) as fake:
         settings = Settings(lab.workdir / "config-plain")
         pods = loaded(fake)
-        daemon = fake.cardpack("--config", str(settings.path), log_level="")
+        daemon = fake.cardpack("--config", str(settings.path), *LEADS_ON, log_level="")
         agree(daemon, fake.truth)
         with Load(daemon, pods) as load:
             reloads(daemon, load, settings, lambda i: lively(i + 1))
@@ -253,8 +253,9 @@ def no_request_is_lost_by_certificates(lab: Lab) -> None:
         settings = Settings(lab.workdir / "config-tls", **keys(0))
         pods = loaded(fake)
         daemon = fake.cardpack(
-            "--config", str(settings.path), tls=trust(secure.ca, secure.client), token=FIRST, log_level=""
-        )
+            "--config", str(settings.path), *LEADS_ON,
+            tls=trust(secure.ca, secure.client), token=FIRST, log_level="",
+        )  # fmt: skip
         agree(daemon, fake.truth)
         shown = []
 

@@ -15,10 +15,6 @@ from truth import BY_HAND, GPU_COUNT, Truth
 
 Json = Any
 
-# For scenarios in which no request may fail: a leader that can't renew its lease in time refuses all. With the
-# shipped lease it does so after six seconds without a CPU.
-LEADS_ON = ("--leader-elect-lease-duration=21s", "--leader-elect-renew-deadline=14s")
-
 
 class FakeLab:
     """The fake API server with one node of two cards of 16, and a scenario's operations on it."""

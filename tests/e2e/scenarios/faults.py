@@ -181,8 +181,7 @@ def answers_of_a_balancer(lab: Lab) -> None:
             fake.api.fault(kind="status", verb="get", path=f"pods/{name}", skip=1, **answer)
             check(daemon.bind(pod, "n1") == "", f"{name}: bound, and not acknowledged")
         check("can't hold" in daemon.bind(fake.pod("c", 16), "n1"), "a card was given away")
-        fake.api.go_down(100)  # closes the quiet watch, too
-        time.sleep(0.5)
+        fake.outage(200)  # closes the quiet watch, too
         fake.watched()
         fake.verify(daemon)
         fake.api.delete_pod("b")

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from bench import Lab, Skipped, agree, check, scenario
+from bench import LEADS_ON, Lab, Skipped, agree, check, scenario
 from certificates import trust
 from component import die_with_parent
 from daemon import VERBS, Daemon
-from fake_lab import LEADS_ON, FakeLab, fake_lab
+from fake_lab import FakeLab, fake_lab
 
 from .input import asks
 from .security import Secure

@@ -17,11 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench import PATIENCE, Bench, Lab, agree, check, scenario
+from bench import LEADS_ON, PATIENCE, Bench, Lab, agree, check, scenario
 from certificates import trust
 from component import wait_for
 from daemon import VERBS, Daemon
-from fake_lab import LEADS_ON, FakeLab, fake_lab
+from fake_lab import FakeLab, fake_lab
 
 from .confined import under_profile
 from .security import FIRST, Secure, serial_of

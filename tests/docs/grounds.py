@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "e2e"))
 
 import yaml  # noqa: E402
-from bench import Bench, Options  # noqa: E402
+from bench import LEADS_ON, Bench, Options  # noqa: E402
 from cluster import available_versions, find_programs  # noqa: E402
 from component import Ports, die_with_parent, wait_for  # noqa: E402
 from daemon import Daemon  # noqa: E402
@@ -77,7 +77,7 @@ class Cluster:
                         meta["name"], status["capacity"], meta.get("labels"),
                         meta.get("annotations"), allocatable=status["allocatable"],
                     )  # fmt: skip
-            self._bench.cardpack()
+            self._bench.cardpack(*LEADS_ON)
         return self._bench
 
     @property

@@ -14,7 +14,7 @@ from http.client import HTTPException
 from threading import Event, Thread
 
 from bench import Bench, check
-from component import Component, Ports, wait_for
+from component import START_SECONDS, Component, Ports, wait_for
 from container_truth import judge
 from worker import Worker
 
@@ -76,7 +76,7 @@ class Agent:
             lambda: (self.worker.capacity(RESOURCE), self.worker.capacity(COUNT))
             == (sum(self.sizes), len(self.sizes)),
             f"{self.worker.name} to have {sum(self.sizes)} units",
-            60,
+            START_SECONDS,
             poll=0.1,
         )
 

@@ -98,7 +98,8 @@ class PodWrites:
     """The writes to one pod, counted from the audit log."""
 
     bindings: int = 0  # pods/binding that succeeded
-    bindings_refused: int = 0  # pods/binding that got an error
+    bindings_refused: int = 0  # pods/binding that got an error other than the next
+    bindings_unknown: int = 0  # pods/binding that the API server gave up at its deadline: etcd may have it
     patches: int = 0  # successful patches of the pod or of a subresource
     updates: int = 0
     users: set[str] = field(default_factory=set)  # users that tried any of these writes
@@ -836,12 +837,16 @@ contexts:
             connection.close()
 
 
+_GATEWAY_TIMEOUT = 504
+
+
 def _count(entry: PodWrites, verb: str, binding: bool, code: int, user: str) -> None:
     entry.users.add(user)
     good = 200 <= code < 300
     if binding:
         entry.bindings += good
-        entry.bindings_refused += not good
+        entry.bindings_unknown += code == _GATEWAY_TIMEOUT
+        entry.bindings_refused += not good and code != _GATEWAY_TIMEOUT
     elif good and verb == "patch":
         entry.patches += 1
     elif good:

@@ -25,6 +25,9 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 # as long as this process, forks everything.
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawner")
 _POLL_SECONDS = 0.02
+# For the start of a program. An API server needs 5 s on an idle machine; with a load of 77 it was 90 s. A program
+# that ends is noticed at once.
+START_SECONDS = 300.0
 
 T = TypeVar("T")
 
@@ -116,7 +119,7 @@ class Component:
         ready: Callable[[], bool],
         *,
         env: Mapping[str, str] | None = None,
-        timeout: float = 120.0,
+        timeout: float = START_SECONDS,
         before_start: Callable[[], None] = lambda: None,
         after_change: Callable[[], None] = lambda: None,
         where: Callable[[], AbstractContextManager[Callable[[], None]]] = here,

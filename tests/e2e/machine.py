@@ -124,7 +124,7 @@ class Machine:
             self.folder, self.name, str(self.cards), *self._cgroups,
         ]  # fmt: skip
         up = self.folder / "init"
-        self._component = Component("machine", argv, self.folder, up.exists, timeout=30)
+        self._component = Component("machine", argv, self.folder, up.exists)
         self._component.start()
         self._init = int(up.read_text())
 

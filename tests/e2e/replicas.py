@@ -25,6 +25,8 @@ HASTE = (
     "--leader-elect-retry-period=500ms", "--start-settle=2s",
 )  # fmt: skip
 
+_BEGINS = b"deciding from now on"  # a replica logs this before it answers kube-scheduler
+
 
 def seconds(stamp: str) -> float:
     """A log's time in seconds, as time.time() counts."""
@@ -103,10 +105,22 @@ class Replicas:
             wait_for(lambda d=daemon: d.ready() or self.follows(d), "a follower")
 
     def leader(self) -> int | None:
-        """The replica that answers kube-scheduler; there must never be two."""
-        ready = [i for i, d in enumerate(self.all) if d.process.alive and d.ready(timeout=2)]
+        """
+        The replica that answers kube-scheduler; there must never be two. They are asked one after the
+        other. If one of them becomes the leader meanwhile, the answers do not belong together, and all
+        are asked again.
+        """
+        while True:
+            begun = self._begun()
+            ready = [i for i, d in enumerate(self.all) if d.process.alive and d.ready()]
+            if self._begun() == begun:
+                break
         check(len(ready) < 2, "two answer at a time")
         return ready[0] if ready else None
+
+    def _begun(self) -> int:
+        """How often one of them has become the leader, by their logs."""
+        return sum(daemon.process.log.read_bytes().count(_BEGINS) for daemon in self.all)
 
     def wait_leader(self, timeout: float = 60.0) -> int:
         """Waits until one is ready."""
@@ -126,7 +140,7 @@ class Replicas:
         found = [
             Term(seconds(line["time"]), i)
             for i, daemon in enumerate(self.all)
-            for line in daemon.log("deciding from now on")
+            for line in daemon.log(_BEGINS.decode())
         ]
         return sorted(found, key=lambda term: term.at)
 

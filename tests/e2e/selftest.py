@@ -88,7 +88,7 @@ def audit(cluster: ControlPlane) -> None:
     writes = cluster.bindings_in_audit()
     for name in [*PODS, "gpu"]:
         entry = writes[f"default/{name}"]
-        check(entry.bindings == 1 and entry.bindings_refused == 0, f"{name}: {entry}")
+        check(entry.bindings == 1 and entry.bindings_refused == entry.bindings_unknown == 0, f"{name}: {entry}")
         check(entry.users == {SCHEDULER_USER}, f"{name}: {entry}")
     check(writes["default/huge"].bindings == 0, "huge was bound")
     check(not cluster.bindings_in_audit("admin"), "the admin wrote pods")

@@ -1,8 +1,8 @@
-"""Admission webhooks: one delays Bindings as long as a test asks, one refuses changes.
+"""Admission webhooks: one delays Bindings as long as a test asks, one refuses to change an annotation.
 
     with SlowWebhook(bench) as webhook:
         webhook.delay("pod", 6.0)
-    with Refusing(bench):
+    with Refusing(bench, "pod", "its/annotation") as webhook:
         ...
 """
 
@@ -126,23 +126,31 @@ class _Webhook:
 
 
 class Refusing(_Webhook):
-    """Refuses every change of a pod's status that does not come from a kubelet. There is a pod already."""
+    """
+    Refuses to change one annotation of a pod by way of the pod's status, as cardpack-node does. All other
+    writes of the status, as the kubelet's, are allowed.
+    """
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: Bench, pod: str, annotation: str) -> None:
         super().__init__(bench, "refusing", "UPDATE", "pods/status")
+        self._pod = pod
+        self._annotation = annotation
         self.refused = 0
 
     def allows(self, asked: Json) -> bool:
-        kubelet = str(asked["userInfo"].get("username", "")).startswith("system:node:")
-        self.refused += not kubelet
-        return kubelet
+        if asked["name"] != self._pod or self._value(asked["object"]) == self._value(asked["oldObject"]):
+            return True
+        self.refused += 1
+        return False
+
+    def _value(self, pod: Json) -> str | None:
+        value: str | None = pod["metadata"].get("annotations", {}).get(self._annotation)
+        return value
 
     def is_asked(self) -> bool:
-        pods = f"/api/v1/namespaces/{self._bench.namespace}/pods"
-        name = self._cluster.list_all(pods)[0]["metadata"]["name"]
-        body = {"metadata": {"annotations": {"example.com/asks": "the webhook"}}}
-        path, merge = f"{pods}/{name}/status?dryRun=All", "application/merge-patch+json"
-        self._cluster.api("PATCH", path, body, content_type=merge)
+        path = f"/api/v1/namespaces/{self._bench.namespace}/pods/{self._pod}/status?dryRun=All"
+        body = {"metadata": {"annotations": {self._annotation: "asks-the-webhook"}}}
+        self._cluster.api("PATCH", path, body, content_type="application/merge-patch+json")
         asked = self.refused > 0
         self.refused = 0
         return asked

@@ -27,7 +27,7 @@ from typing import Any
 
 import image
 from cluster import ControlPlane
-from component import Component, Ports, wait_for
+from component import START_SECONDS, Component, Ports, wait_for
 from machine import Machine, Unsuited
 
 Json = Any
@@ -182,7 +182,7 @@ class Worker:
     def wait_ready(self) -> None:
         """Waits until it is ready for pods."""
         self.kubelet.wait_ready()
-        wait_for(self.ready, f"{self.name} to be ready", 60, poll=0.1)
+        wait_for(self.ready, f"{self.name} to be ready", START_SECONDS, poll=0.1)
 
     def start_runtime(self) -> None:
         """Switches it on, without the kubelet."""

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 120  # for changes that come by themselves, on a busy machine
+# Between scrapes, and for each: a program that waits for a CPU for a second must not count as one that is down.
+SCRAPE = "5s"
 
 
 class Prometheus:
-    """Scrapes each of `jobs` (name: scheme and port) every second, until `stop`."""
+    """Scrapes each of `jobs` (name: scheme and port) every five seconds, until `stop`."""
 
     def __init__(self, program: Path, folder: Path, port: int, jobs: dict[str, tuple[str, int]], rules: Path) -> None:
         self.url = f"http://127.0.0.1:{port}"
         config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "global": {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE, "evaluation_interval": "1s"},
             "rule_files": [str(rules)],
             "scrape_configs": [
                 {

@@ -20,10 +20,10 @@ serves_under_qemu() {
     qemu-aarch64-static -L "$arm64_root" "$arm64_root/usr/bin/cardpack" --port 0 \
         --cluster config/example-cluster.yaml --log-format json 2>"$log" & # not a function: $! is qemu
     pid=$!
-    for try in {1..300}; do
+    for try in {1..600}; do
         port=$(sed -n 's/.*"msg":"listening".*"port":\([0-9]*\).*/\1/p' "$log")
         [[ -z $port ]] || break
-        ((try < 300)) && sleep 0.1
+        ((try < 600)) && sleep 0.1
     done
     [[ -n $port ]] && scripts/burst --url "http://127.0.0.1:$port" | tail -n 1 | tee "$scratch/burst"
     kill -TERM "$pid" || return 1

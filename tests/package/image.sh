@@ -121,10 +121,10 @@ start_container() { # NAME ARGUMENT...; as manifests/base/objects has it
 
 container_port() { # NAME; prints the port that it took
     local try port
-    for try in {1..200}; do
+    for try in {1..600}; do
         port=$(engine logs "$1" 2>&1 | sed -n 's/.*"msg":"listening".*"port":\([0-9]*\).*/\1/p')
         [[ -z $port ]] || break
-        ((try < 200)) && sleep 0.1
+        ((try < 600)) && sleep 0.1
     done
     echo "$port"
     [[ -n $port ]]
@@ -163,10 +163,10 @@ END
     engine run --detach --name seeker --network=host "${LIMITS[@]}" --read-only \
         --volume "$scratch/kubeconfig:/kubeconfig:ro" "cardpack:$version" --kubeconfig /kubeconfig --port 0
     local try
-    for try in {1..200}; do
+    for try in {1..600}; do
         engine logs seeker >"$scratch/log" 2>&1
         ! grep -qiE 'refused|could.?n.?t connect|failed to connect' "$scratch/log" || break
-        ((try < 200)) && sleep 0.1
+        ((try < 600)) && sleep 0.1
     done
     cat "$scratch/log"
     grep -qiE 'refused|could.?n.?t connect|failed to connect' "$scratch/log"

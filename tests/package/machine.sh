@@ -63,7 +63,7 @@ plugin_works() { # MACHINE
     grep -q '^top' "$scratch/offered" || { cat "$scratch/offered" && return 1; }
     # shellcheck disable=SC2016 # the machine's
     command='cardpack --cluster /root/example-cluster.yaml --port 0 2>/root/log & trap "kill $!" EXIT
-        for try in $(seq 100); do
+        for try in $(seq 600); do
             port=$(sed -n "s/.*\"msg\":\"listening\".*\"port\":\([0-9]*\).*/\1/p" /root/log)
             [ -z "$port" ] || break
             sleep 0.1
@@ -108,12 +108,12 @@ SuccessAction=poweroff
 FailureAction=poweroff
 [Service]
 Type=oneshot
-TimeoutStartSec=120
+TimeoutStartSec=540
 ExecStart=/bin/bash -c '/root/booted >/root/booted.out 2>&1'
 END
     mkdir -p "$1/etc/systemd/system/multi-user.target.wants"
     ln -sf ../booted.service "$1/etc/systemd/system/multi-user.target.wants/booted.service"
-    timeout -k 10 180 systemd-nspawn --quiet --directory="$1" --boot --register=no --keep-unit \
+    timeout -k 10 600 systemd-nspawn --quiet --directory="$1" --boot --register=no --keep-unit \
         --private-network --console=pipe </dev/null >"$scratch/nspawn.log" 2>&1
     [[ -s $1/root/booted.out ]] || cat "$scratch/nspawn.log"
     rm "$1/etc/systemd/system/booted.service" "$1/etc/systemd/system/multi-user.target.wants/booted.service"

@@ -87,7 +87,7 @@ def seccomp_through_faults(lab: Lab) -> None:
     """The profile is sufficient while the API server fails in many ways."""
     binary = under_profile(lab)
     with fake_lab(lab) as fake:
-        daemon = fake.cardpack("--bind-timeout", "3s", binary=binary)
+        daemon = fake.cardpack(binary=binary)
         fake.watched()
         has_no_rights(daemon)
         check(daemon.bind(fake.pod("p1", 2), "n1") == "", "bind")

@@ -6,7 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from bench import PATIENCE, Bench, agree, check, dice, scenario
+from bench import LEADS_ON, PATIENCE, Bench, agree, check, dice, scenario
 from component import wait_for
 from daemon import Daemon
 
@@ -89,7 +89,7 @@ def api_server_away(bench: Bench) -> None:
     luck = dice("away")
     nodes = [*_nodes(bench), bench.node("spare", 1, 8)]
     bench.cordon("spare")
-    daemon = bench.cardpack("--bind-timeout", "4s", "--leader-elect=false")
+    daemon = bench.cardpack("--bind-timeout", "10s", "--leader-elect=false")
     count = 150
     waiting = [bench.own_pod(f"own{i}", 1) for i in range(8)]
     bench.pods([f"p{i:03}" for i in range(count)], [luck.choice(SIZES) for _ in range(count)])
@@ -127,7 +127,7 @@ def api_server_frozen(bench: Bench) -> None:
     knows, charges and acknowledges the Bindings that it did commit.
     """
     bench.node("n1", 2, 16)
-    daemon = bench.cardpack("--bind-timeout", "2s")
+    daemon = bench.cardpack("--bind-timeout", "2s", *LEADS_ON)
     pods = [bench.own_pod(f"p{i}", 6) for i in range(6)]
     agree(daemon, bench.truth)
     bench.cluster.apiserver.pause()
@@ -156,7 +156,7 @@ def terminated_in_a_burst(bench: Bench) -> None:
     """SIGTERM: binds in flight get true answers, and cardpack ends with status 0."""
     bench.node("n1", 4, 16)
     bench.node("n2", 4, 16)
-    daemon = bench.cardpack()
+    daemon = bench.cardpack(*LEADS_ON)
     pods = [bench.own_pod(f"p{i}", 3) for i in range(12)]
     agree(daemon, bench.truth)
     with ThreadPoolExecutor(len(pods)) as hands:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from bench import NOBODY, Bench, Json, agree, check, scenario
+from bench import LEADS_ON, NOBODY, Bench, Json, agree, check, scenario
 from component import wait_for
 
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
@@ -76,7 +76,7 @@ def failed_binds_are_told(bench: Bench) -> None:
 def last_events_are_sent(bench: Bench) -> None:
     """At shutdown cardpack sends the pending events, more than one batch, to a slow API server."""
     full_node(bench)
-    daemon = bench.cardpack()
+    daemon = bench.cardpack(*LEADS_ON)
     names = [f"asked{i}" for i in range(60)]
     pods = bench.pods(names, [5] * len(names), scheduler_name=NOBODY)
     bench.placed_pod("last", 1, "n1", 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import json
+import select
 from concurrent.futures import ThreadPoolExecutor
 
 from bench import PATIENCE, Bench, Json, agree, check, message, scenario
@@ -12,6 +13,7 @@ from daemon import Daemon
 VERBS = "/gpushare-scheduler"
 NO_CARD = "Insufficient GPU Memory in one device"
 GROUP = "cardpack.io/card-anti-affinity-group"
+GRACE = 25.0  # shutdown-grace, as shipped
 
 
 def explain(bench: Bench, daemon: Daemon, name: str) -> Json:
@@ -126,19 +128,24 @@ def explain_waits_for_nobody(bench: Bench) -> None:
     bench.own_pod("asked", 5)
     path = f"{VERBS}/explain/{bench.namespace}/asked"
     check(daemon.call("GET", path)[0] == 200, "explain")
-    with ThreadPoolExecutor(2) as hands:
+    with ThreadPoolExecutor(1) as hands:
         bench.cluster.apiserver.pause()
         try:
             for _ in range(20):
                 connection = daemon.connection()
                 connection.request("GET", path)
                 connection.close()
-            asked = hands.submit(daemon.call, "GET", path)
-            time.sleep(0.5)
-            check(not asked.done(), "it has been answered")
+            asked = daemon.connection()
+            asked.request("GET", path)
+            # cardpack accepts in order: when it answers a later request, it has that one.
+            check(daemon.call("GET", "/livez")[0] == 200, "/livez")
+            check(not select.select([asked.sock], [], [], 0.5)[0], "it has been answered")
             stopped = hands.submit(daemon.stop)
-            status, answer = asked.result(5)
-            check((status, answer) == (503, {"error": "cardpack is shutting down"}), answer)
+            # At once, and not when shutdown-grace is over.
+            check(select.select([asked.sock], [], [], GRACE / 2)[0], "no answer at the shutdown")
+            response = asked.getresponse()
+            answer = response.status, json.loads(response.read())
+            check(answer == (503, {"error": "cardpack is shutting down"}), answer)
         finally:
             bench.cluster.apiserver.resume()
         stopped.result()
@@ -160,7 +167,7 @@ def explain_unready(bench: Bench) -> None:
             ("POST", "/explain", pod),
             ("POST", "/fit", {"replicas": 1, "pod": pod}),
         ):
-            got = daemon.call(method, VERBS + path, body, timeout=5)
+            got = daemon.call(method, VERBS + path, body)
             check(got == (503, {"error": missing.strip()}), f"{method} {path}: {got}, not {missing}")
     finally:
         bench.cluster.apiserver.resume()

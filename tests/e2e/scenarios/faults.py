@@ -68,7 +68,7 @@ def request_lost(lab: Lab) -> None:
 def late_commit(lab: Lab) -> None:
     """504, and the API server commits the write later: no other pod gets the card."""
     with fake_lab(lab) as fake:
-        daemon = fake.cardpack("--bind-timeout", "2s")
+        daemon = fake.cardpack("--bind-timeout", "5s")
         fake.watched()
         # cardpack sends the Binding again; both copies have the same content, so their order does not
         # matter.
@@ -77,7 +77,7 @@ def late_commit(lab: Lab) -> None:
         check(daemon.bind(pod, "n1") == "", "not successful")
         # The API server commits it long after cardpack has answered that the result is unknown.
         late, other = fake.pod("late", 9), fake.pod("other", 9)
-        fake.api.fault(kind="late_commit", verb="bind", ms=6000, count=-1)
+        fake.api.fault(kind="late_commit", verb="bind", ms=12000, count=-1)
         error = daemon.bind(late, "n1")
         check("not known yet" in error and "stays reserved" in error, error)
         error = daemon.bind(late, "n2")
@@ -181,8 +181,7 @@ def answers_of_a_balancer(lab: Lab) -> None:
             fake.api.fault(kind="status", verb="get", path=f"pods/{name}", skip=1, **answer)
             check(daemon.bind(pod, "n1") == "", f"{name}: bound, and not acknowledged")
         check("can't hold" in daemon.bind(fake.pod("c", 16), "n1"), "a card was given away")
-        fake.api.go_down(100)  # closes the quiet watch, too
-        time.sleep(0.5)
+        fake.outage(200)  # closes the quiet watch, too
         fake.watched()
         fake.verify(daemon)
         fake.api.delete_pod("b")
@@ -416,7 +415,7 @@ def frozen_answers(lab: Lab) -> None:
     """A request without an answer: its bind ends with an error in time, and other binds succeed."""
     with fake_lab(lab) as fake:
         fake.api.create_node("n2", 32, 2)
-        daemon = fake.cardpack("--bind-timeout", "2s")
+        daemon = fake.cardpack("--bind-timeout", "5s")
         fake.watched()
         fake.api.fault(kind="hang", verb="bind", path="/stuck/")
         stuck = fake.pod("stuck", 3)

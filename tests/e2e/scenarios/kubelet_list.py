@@ -51,10 +51,10 @@ def podresources_differ(bench: Bench) -> None:
         check(any(line.startswith("ok podresources: ") for line in doctor(bench, 1)), doctor(bench, 1))
     card = annotation(bench.get("one"), IDX)
     other = str(1 - int(card))
-    with Refusing(bench) as webhook:
+    with Refusing(bench, "one", IDX) as webhook:
         annotate(bench, "one", **{IDX: other})
         wait_for(lambda: agent.metric(DIFFER) == 1, "one container that differs", 90)
-        check(webhook.refused > 0, "nothing was refused")
+        wait_for(lambda: webhook.refused > 0, "cardpack-node to try to set the annotation back", 30)
         wait_for(lambda: differing(bench), "the ConfigMap", 30)
         found = {key: differing(bench)[0][key] for key in ("name", "container", "kind", "annotated", "given")}
         check(found == {"name": "one", "container": "c0", "kind": "cards", "annotated": other, "given": card}, found)

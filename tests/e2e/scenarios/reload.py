@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from bench import PATIENCE, Bench, Lab, agree, check, scenario
+from bench import LEADS_ON, PATIENCE, Bench, Lab, agree, check, scenario
 from certificates import trust
 from component import wait_for
 from daemon import VERBS, Daemon
@@ -164,13 +164,21 @@ def reloads(daemon: Daemon, load: Load, settings: Settings, turn: Callable[[int]
     """Makes many reloads, each after a few more answers; most by a signal, some by the file alone."""
     for i in range(RELOADS):
         seen = load.answers
-        settings.put(**turn(i))
-        if i == RELOADS // 2:
-            before = len(daemon.log(TAKEN))
-            wait_for(lambda n=before: len(daemon.log(TAKEN)) > n, "the file to be seen", PATIENCE)
-        else:
-            hang_up(daemon, TAKEN)
+        change(daemon, settings, turn(i), signalled=i != RELOADS // 2)
         wait_for(lambda n=seen: load.answers >= n + CLIENTS or load.good(), "answers", PATIENCE)
+
+
+def change(daemon: Daemon, settings: Settings, keys: Json, *, signalled: bool) -> None:
+    """
+    Writes settings, and waits until they are taken. Without a signal, or if the test is held up before it,
+    cardpack sees the file by itself.
+    """
+    before = len(daemon.log(TAKEN))
+    settings.put(**keys)
+    if signalled:
+        os.kill(daemon.process.pid, signal.SIGHUP)
+    wait_for(lambda: len(daemon.log(TAKEN)) > before, TAKEN, PATIENCE)
+    check(len(daemon.log(TAKEN)) == before + 1, daemon.log(TAKEN)[before:])
 
 
 def lively(i: int) -> Json:
@@ -205,7 +213,7 @@ def no_request_is_lost_by_reloads(lab: Lab) -> None:
     with fake_lab(lab) as fake:
         settings = Settings(lab.workdir / "config-plain")
         pods = loaded(fake)
-        daemon = fake.cardpack("--config", str(settings.path), log_level="")
+        daemon = fake.cardpack("--config", str(settings.path), *LEADS_ON, log_level="")
         agree(daemon, fake.truth)
         with Load(daemon, pods) as load:
             reloads(daemon, load, settings, lambda i: lively(i + 1))
@@ -245,8 +253,9 @@ def no_request_is_lost_by_certificates(lab: Lab) -> None:
         settings = Settings(lab.workdir / "config-tls", **keys(0))
         pods = loaded(fake)
         daemon = fake.cardpack(
-            "--config", str(settings.path), tls=trust(secure.ca, secure.client), token=FIRST, log_level=""
-        )
+            "--config", str(settings.path), *LEADS_ON,
+            tls=trust(secure.ca, secure.client), token=FIRST, log_level="",
+        )  # fmt: skip
         agree(daemon, fake.truth)
         shown = []
 
@@ -495,8 +504,7 @@ def the_scheduler_over_reloads(bench: Bench) -> None:
     )
     maker.start()
     for i in range(RELOADS):
-        settings.put(**lively(i + 1))
-        hang_up(daemon, TAKEN)
+        change(daemon, settings, lively(i + 1), signalled=True)
     maker.join()
     bench.wait_bound(burst)
     bench.verify(daemon)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from bench import Bench, agree, check, scenario
+from bench import LEADS_ON, Bench, agree, check, scenario
 from component import wait_for
 
 SYSTEM = "/api/v1/namespaces/kube-system"
@@ -60,7 +60,7 @@ def token_rotated(bench: Bench) -> None:
     check(bench.token in original, "no token to replace")
     # Relative to the kubeconfig's folder, as in kubectl.
     kubeconfig.write_text(original.replace(f"token: {bench.token}", "tokenFile: token"))
-    daemon = bench.daemon(kubeconfig, "--bind-timeout", "5s")
+    daemon = bench.daemon(kubeconfig, "--bind-timeout", "5s", *LEADS_ON)
     agree(daemon, bench.truth)
     pods = [bench.own_pod(f"p{i}", 3) for i in range(6)]
     check(daemon.bind(pods[0], "n1") == "", "bind with the first token")

@@ -99,7 +99,7 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
     if (request_by_container(r))
         return fit_place_each(&pick, &swap, ret == NULL ? &unwanted : ret);
     enum verdict v = look_cards(n, r, &share, &swap, &pick.fits);
-    if (v == VERDICT_FITS && !in_turn_may_have(n, r, &pick.fits))
+    if (v == VERDICT_FITS && !in_turn_may_have(n, r))
         return VERDICT_PLUGIN_ORDER;
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */

@@ -34,5 +34,6 @@ bool in_turn_has_room(const struct node *kept, const struct node *n, const struc
  * dialects, and for parts of cards. */
 bool in_turn_may_have(const struct node *n, const struct request *r);
 
-/* in_turn_chooses for the cards that a pod holds. n: without the pod. */
+/* Whether in_turn_chooses, or for whole cards in_turn_may_have, is still true of the cards that a
+ * pod holds. n: without the pod. True for other dialects. */
 bool in_turn_keeps(const struct node *n, const struct request *r, const struct holding *h);

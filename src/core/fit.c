@@ -378,7 +378,7 @@ enum verdict fit_keep(const struct pod *p)
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
-    if (v == VERDICT_FITS && in_turn_applies(&r) && !in_turn_keeps(n, &r, h))
+    if (v == VERDICT_FITS && !in_turn_keeps(n, &r, h))
         return VERDICT_PLUGIN_ORDER;
     return v == VERDICT_FITS ? look_sum(n, &r, charge) : v;
 }

@@ -163,6 +163,8 @@ bool in_turn_may_have(const struct node *n, const struct request *r)
 bool in_turn_keeps(const struct node *n, const struct request *r, const struct holding *h)
 {
     struct placement there = {.n = h->n_grants};
+    if (!in_turn_applies(r))
+        return in_turn_may_have(n, r);
     assert(h->n_grants <= REQUEST_GRANTS_MAX);
     if (h->n_grants > 0)
         memcpy(there.grants, h->grants, h->n_grants * sizeof(there.grants[0]));

@@ -192,6 +192,26 @@ static void reserve_object(struct rig *r, struct object *o, const char *containe
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
+/* A card that it may take for the one that is reserved is ill when the Binding is sent. */
+START_TEST(whole_cards_are_checked_again)
+{
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    reserve_object(&r, &o, WHOLE("100"));
+    ck_assert_uint_eq(r.fx.card, 0);
+    ck_assert_int_eq(renew(&r, "p"), OK);
+    health_set(&r, "n", "3");
+    ck_assert_int_eq(renew(&r, "p"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_PLUGIN_ORDER);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* A pod ends between the reservation and the Binding. */
 START_TEST(the_choice_of_gpu_manager_is_checked_again)
 {
@@ -224,6 +244,7 @@ int main(void)
     tcase_add_test(t, gpu_manager_knows_nothing_of_pods_of_other_plugins);
     tcase_add_test(t, whole_cards_of_deleted_pods_must_be_allowed);
     tcase_add_test(t, whole_cards_that_are_not_known_yet_hide_the_order);
+    tcase_add_test(t, whole_cards_are_checked_again);
     tcase_add_test(t, the_choice_of_gpu_manager_is_checked_again);
     suite_add_tcase(s, t);
     return unit_main(s);

@@ -78,8 +78,9 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
     if (!in_turn_chooses(n, r, ret) || !in_turn_is_among(ret, &pick->fits))
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
+    /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
     if (!uses_allow(n, r, shares, count))
-        return VERDICT_QUOTA;
+        return VERDICT_PLUGIN_ORDER;
     return look_placement(n, r, ret);
 }
 

@@ -179,6 +179,28 @@ START_TEST(whole_cards_that_are_not_known_yet_hide_the_order)
 
 END_TEST
 
+/* The quota would allow both containers on one card, but the plugin takes two: no number of the
+ * quota is a reason for that. */
+START_TEST(a_choice_beyond_the_quota_is_the_reason)
+{
+    struct rig r;
+    struct placement there;
+    struct quota_limit limit = {.scope = QUOTA_TOTAL, .most = {-1, 1, -1}};
+    struct quota_entry entry = {.namespace = STR("ns"), .limits = &limit, .n_limits = 1};
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {&entry, 1}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(fit_of(&r, TWO(TENCENT("40", "2"), TENCENT("40", "2")), "n", &there),
+                     VERDICT_FITS);
+    ck_assert_int_eq(fit_of(&r, TWO(TENCENT("60", "2"), TENCENT("60", "2")), "n", &there),
+                     VERDICT_PLUGIN_ORDER);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* Reserves cards of n for the pod p, whose request *o holds until object_end. */
 static void reserve_object(struct rig *r, struct object *o, const char *containers)
 {
@@ -244,6 +266,7 @@ int main(void)
     tcase_add_test(t, gpu_manager_knows_nothing_of_pods_of_other_plugins);
     tcase_add_test(t, whole_cards_of_deleted_pods_must_be_allowed);
     tcase_add_test(t, whole_cards_that_are_not_known_yet_hide_the_order);
+    tcase_add_test(t, a_choice_beyond_the_quota_is_the_reason);
     tcase_add_test(t, whole_cards_are_checked_again);
     tcase_add_test(t, the_choice_of_gpu_manager_is_checked_again);
     suite_add_tcase(s, t);

@@ -14,6 +14,7 @@ struct site {
     unsigned slot; /* the node's */
     struct usage all;
     bool held;            /* pods of its affinity group hold a card on some node */
+    bool kind[MAX_CARDS]; /* the card would be feasible if no pod held it */
     bool open[MAX_CARDS]; /* the card is feasible apart from free memory and compute */
     int64_t free[MAX_CARDS];
     int64_t cores[MAX_CARDS];
@@ -71,9 +72,9 @@ static void site_cards(struct site *s)
         struct usage u = oracle_usage(s->slot, card);
         int64_t total = node_object_card_size(s->node, card);
         s->places[card] = node_object_max_pods(s->node, card) - u.takers;
-        s->open[card] = oracle_may_have(s->slot, s->pod, card) && group_allows(s, card) &&
-                        quotas_allow_card(&s->quota, s->slot, card) && u.wholes == 0 &&
-                        !u.claimed && s->places[card] > 0 &&
+        s->kind[card] = oracle_may_have(s->slot, s->pod, card) && group_allows(s, card) &&
+                        quotas_allow_card(&s->quota, s->slot, card);
+        s->open[card] = s->kind[card] && u.wholes == 0 && !u.claimed && s->places[card] > 0 &&
                         (!s->pod->whole || (u.pods == 0 && u.mem == 0));
         s->free[card] = MAX_OF(total - u.mem, 0);
         s->cores[card] = MAX_OF(100 - u.cores, 0);
@@ -255,12 +256,30 @@ static bool may_have_whole(const struct site *s)
     struct account a;
     account_of(s, false, &a);
     for (int64_t card = 0; card < node_object_cards(s->node); card++) {
-        bool may = oracle_may_have(s->slot, s->pod, card) && group_allows(s, card) &&
-                   quotas_allow_card(&s->quota, s->slot, card) && !a.foreign[card];
-        if (!a.used[card] && !may)
+        if (!a.used[card] && (!s->kind[card] || a.foreign[card]))
             return false;
     }
     return !a.unsure;
+}
+
+bool oracle_foresees(unsigned node, const struct pod_object *p, uint64_t cards)
+{
+    struct site s = {.pod = p, .node = &store.nodes[node], .slot = node};
+    struct grants_object now;
+    struct grants_object then;
+    uint64_t chosen = 0;
+    for (int64_t card = 0; card < MAX_CARDS; card++)
+        s.open[card] = s.kind[card] = oracle_may_have(node, p, card);
+    if (p->whole)
+        return may_have_whole(&s);
+    if (!choose_in_turn(&s, true, &now) || !choose_in_turn(&s, false, &then))
+        return false;
+    for (unsigned i = 0; i < now.n; i++) {
+        chosen |= (uint64_t)1 << now.at[i].card;
+        if (now.at[i].card != then.at[i].card)
+            return false;
+    }
+    return chosen == cards;
 }
 
 /* Pods share a card that was set aside after they were placed. */

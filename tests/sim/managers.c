@@ -303,12 +303,16 @@ void managers_note(struct decision *d, const struct proc *p)
     d->informed = world.set.permille[FAULT_MEMORY] == 0 &&
                   p->told_before[CACHE_NODES][d->node] >= store.nodes[d->node].rv &&
                   p->told_before[CACHE_HEALTH][d->node] >= store.healths[d->node].rv;
+    /* Whether the API server's objects say all that it knew. */
+    bool alone = store.pods[d->slot].node.z[0] == '\0';
     for (unsigned i = 0; i < store.n_pods; i++) {
         if (i == d->slot)
             continue;
         d->beside[i] = is_held_by_word(p, i, d->node);
+        alone = alone && !d->beside[i];
         d->informed = d->informed && (all.node[i] != d->node || d->beside[i] || knows(p, i));
     }
+    sim_check(!d->informed || !alone || oracle_foresees(d->node, &store.pods[d->slot], d->cards));
 }
 
 static bool has_given(unsigned slot)

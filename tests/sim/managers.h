@@ -15,10 +15,11 @@
  * - forgets a pod that has ended, and one that is being deleted as soon as no container of it runs;
  * - keeps its account when it is restarted, but not which pod it has begun to serve.
  *
- * The rules: an agent does not refuse a pod that cardpack placed, and gives it the cards that
- * cardpack wrote, if cardpack knew all that the agent knew, and nothing has changed since. It gives
- * no whole card that the pod may not have. At rest the annotations of a pod that runs say what the
- * agent gave; and rest.c compares them with what cardpack charges.
+ * The rules: if cardpack knows all that the agent may know when it decides, it decides for the
+ * cards that the agent would choose. If nothing has changed since, the agent does not refuse the
+ * pod, and gives it these cards. It gives no whole card that the pod may not have. At rest the
+ * annotations of a pod that runs say what the agent gave; and rest.c compares them with what
+ * cardpack charges.
  */
 #pragma once
 

@@ -128,6 +128,10 @@ int64_t oracle_card(unsigned node, const struct pod_object *p);
 /* Whether a pod on several cards must get them on one NUMA node. */
 bool oracle_one_numa(unsigned node, const struct pod_object *p);
 
+/* Whether gpu-manager's agent chooses these cards for the pod, by what the API server's objects say
+ * now; for whole cards, whether the pod may have each that the agent may choose. */
+bool oracle_foresees(unsigned node, const struct pod_object *p, uint64_t cards);
+
 /* Whether the card's own state and the pod's wishes allow the card. */
 bool oracle_may_have(unsigned node, const struct pod_object *p, int64_t card);
 

@@ -78,8 +78,9 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
     if (!in_turn_chooses(n, r, ret) || !in_turn_is_among(ret, &pick->fits))
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
+    /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
     if (!uses_allow(n, r, shares, count))
-        return VERDICT_QUOTA;
+        return VERDICT_PLUGIN_ORDER;
     return look_placement(n, r, ret);
 }
 
@@ -99,7 +100,7 @@ static enum verdict fit_place_shared(const struct node *n, const struct request 
     if (request_by_container(r))
         return fit_place_each(&pick, &swap, ret == NULL ? &unwanted : ret);
     enum verdict v = look_cards(n, r, &share, &swap, &pick.fits);
-    if (v == VERDICT_FITS && !in_turn_may_have(n, r, &pick.fits))
+    if (v == VERDICT_FITS && !in_turn_may_have(n, r))
         return VERDICT_PLUGIN_ORDER;
     /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
      * this quick check overestimates; if it fails, the exact check below decides. */
@@ -378,7 +379,7 @@ enum verdict fit_keep(const struct pod *p)
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
-    if (v == VERDICT_FITS && in_turn_applies(&r) && !in_turn_keeps(n, &r, h))
+    if (v == VERDICT_FITS && !in_turn_keeps(n, &r, h))
         return VERDICT_PLUGIN_ORDER;
     return v == VERDICT_FITS ? look_sum(n, &r, charge) : v;
 }

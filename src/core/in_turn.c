@@ -3,6 +3,7 @@
 
 #include "core/draft.h"
 #include "core/limit.h"
+#include "core/look.h"
 
 static bool in_turn_is_ordered(const struct request *r)
 {
@@ -58,30 +59,57 @@ static bool in_turn_is_same(const struct node *n, const struct request *r,
     return true;
 }
 
+static bool in_turn_is_here(const struct node *n, const struct request *r, const struct pod *p)
+{
+    return p != r->self && !(n->vacated && p->deleting);
+}
+
+static bool in_turn_is_placed(const struct node *n, const struct pod *p)
+{
+    const struct holding *h = p->holding;
+    for (uint32_t i = 0; i < h->n_shares; i++) {
+        if (!node_has_card(n, h->shares[i].card))
+            return false;
+    }
+    return h->n_shares > 0;
+}
+
+/* A pod without a card has one of the plugin, which is not known yet. */
+static bool in_turn_knows_all(const struct node *n, const struct request *r)
+{
+    request_work(r, n->n_pods);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (in_turn_is_here(n, r, p) && request_shares(p->request) && !in_turn_is_placed(n, p))
+            return false;
+    }
+    return true;
+}
+
+/* The node as the plugin may count it: without pods of other plugins, and, with `later`, without
+ * the deleted ones. */
+static void in_turn_recount(struct draft *d, const struct node *n, const struct request *r,
+                            bool later)
+{
+    draft_init(d, n);
+    request_work(r, n->n_pods);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        bool gone = node_is_foreign(n, p->request) || (later && p->deleting);
+        if (gone && in_turn_is_here(n, r, p))
+            draft_remove(d, p);
+    }
+    d->node.vacated = n->vacated || later;
+}
+
 bool in_turn_chooses(const struct node *n, const struct request *r, const struct placement *there)
 {
     struct draft d _uninitialized_;
-    /* A pod without a card has one of the plugin, which is not known yet. */
-    if (n->unplaced > 0 || !in_turn_is_same(n, r, there))
+    if (!in_turn_knows_all(n, r) || !in_turn_is_same(n, r, there))
         return false;
-    if (n->vacated)
-        return true;
-    draft_init(&d, n);
-    request_work(r, n->n_pods);
-    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (p->deleting && p != r->self)
-            draft_remove(&d, p);
-    }
+    in_turn_recount(&d, n, r, false);
+    if (!in_turn_is_same(&d.node, r, there))
+        return false;
+    in_turn_recount(&d, n, r, true);
     return in_turn_is_same(&d.node, r, there);
-}
-
-bool in_turn_keeps(const struct node *n, const struct request *r, const struct holding *h)
-{
-    struct placement there = {.n = h->n_grants};
-    assert(h->n_grants <= REQUEST_GRANTS_MAX);
-    if (h->n_grants > 0)
-        memcpy(there.grants, h->grants, h->n_grants * sizeof(there.grants[0]));
-    return in_turn_chooses(n, r, &there);
 }
 
 bool in_turn_is_among(const struct placement *there, const struct card_set *cards)
@@ -110,14 +138,35 @@ bool in_turn_has_room(const struct node *kept, const struct node *n, const struc
     return charge <= kept->total - kept->used && kept->counted + r->mem <= kept->limit;
 }
 
-bool in_turn_may_have(const struct node *n, const struct request *r, const struct card_set *fits)
+bool in_turn_may_have(const struct node *n, const struct request *r)
 {
-    if (!in_turn_is_ordered(r))
+    struct draft d _uninitialized_;
+    struct look look _uninitialized_;
+    const struct share share = request_share(r);
+    if (!in_turn_is_ordered(r) || request_fixed(r))
         return true;
+    if (!in_turn_knows_all(n, r))
+        return false;
+    in_turn_recount(&d, n, r, true);
+    look_groups(&look, &d.node, r);
+    request_work(r, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        const struct card *c = &n->cards[i];
-        if (c->pods == 0 && c->used == 0 && !c->absent && !card_set_has(fits, i))
+        const struct card *c = &d.node.cards[i];
+        if (c->pods > 0 || c->used > 0 || c->absent)
+            continue;
+        if (n->cards[i].foreign > 0 || look_share(&look, r, &share, i) != VERDICT_FITS)
             return false;
     }
-    return n->unplaced == 0;
+    return true;
+}
+
+bool in_turn_keeps(const struct node *n, const struct request *r, const struct holding *h)
+{
+    struct placement there = {.n = h->n_grants};
+    if (!in_turn_applies(r))
+        return in_turn_may_have(n, r);
+    assert(h->n_grants <= REQUEST_GRANTS_MAX);
+    if (h->n_grants > 0)
+        memcpy(there.grants, h->grants, h->n_grants * sizeof(there.grants[0]));
+    return in_turn_chooses(n, r, &there);
 }

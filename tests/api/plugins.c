@@ -17,6 +17,11 @@ const struct plugin_names plugin_names[PLUGINS] = {
                         .cores = "elasticgpu.io/gpu-core",
                         .count = "elasticgpu.io/gpu-core",
                         .assigned = ""},
+    [PLUGIN_TENCENT] = {.dialect = "tencent",
+                        .mem = "tencent.com/vcuda-memory",
+                        .cores = "tencent.com/vcuda-core",
+                        .count = "tencent.com/vcuda-core",
+                        .assigned = "tencent.com/gpu-assigned"},
     [PLUGIN_HAMI] = {.dialect = "hami",
                      .mem = "nvidia.com/gpumem",
                      .cores = "nvidia.com/gpucores",
@@ -24,7 +29,8 @@ const struct plugin_names plugin_names[PLUGINS] = {
                      .assigned = "hami.io/bind-phase"},
 };
 
-#define SEAT "elasticgpu.io/container-c"
+#define ELASTIC_SEAT "elasticgpu.io/container-c"
+#define TENCENT_SEAT "tencent.com/predicate-gpu-idx-"
 
 void plugin_key(struct text *t, const char *name)
 {
@@ -48,9 +54,9 @@ struct name plugin_text_of(json_t *notes, const char *name)
     return name_from(str_of(z));
 }
 
-/* ---- elastic-gpu: a list of cards for each container ---- */
+/* ---- elastic-gpu and gpu-manager: a list of cards for each container ---- */
 
-static void write_seats(struct text *t, const struct grants_object *g)
+static void write_seats(struct text *t, const char *seat, const struct grants_object *g)
 {
     for (unsigned i = 0; i < g->n; i++) {
         if (i > 0 && g->at[i].container == g->at[i - 1].container) {
@@ -59,7 +65,7 @@ static void write_seats(struct text *t, const struct grants_object *g)
         }
         text_z(t, i > 0 ? "\"" : "");
         text_z(t, t->p[t->n - 1] == '{' ? "" : ",");
-        text_f(t, "\"" SEAT "%u\":\"%u", g->at[i].container, g->at[i].card);
+        text_f(t, "\"%s%u\":\"%u", seat, g->at[i].container, g->at[i].card);
     }
     text_z(t, g->n > 0 ? "\"" : "");
 }
@@ -78,22 +84,39 @@ static void read_seat(const char *container, struct str cards, struct grants_obj
     }
 }
 
-static void read_seats(json_t *notes, struct posted *ret)
+/* Returns how many containers have cards. */
+static size_t read_seats(json_t *notes, const char *seat, struct posted *ret)
 {
     const char *name = NULL;
     json_t *value = NULL;
     size_t seats = 0;
     json_object_foreach(notes, name, value)
     {
-        if (strncmp(name, SEAT, strlen(SEAT)) != 0)
+        if (strncmp(name, seat, strlen(seat)) != 0)
             continue;
-        read_seat(name + strlen(SEAT), str_of(json_string_value(value)), &ret->allocation);
+        read_seat(name + strlen(seat), str_of(json_string_value(value)), &ret->allocation);
         seats++;
     }
+    api_check(seats > 0);
+    ret->allocation.there = true;
+    return seats;
+}
+
+static void read_elastic(json_t *notes, struct posted *ret)
+{
+    size_t seats = read_seats(notes, ELASTIC_SEAT, ret);
     const char *assumed = json_string_value(json_object_get(notes, "elasticgpu.io/assumed"));
     api_check(assumed != NULL && strcmp(assumed, "true") == 0);
-    api_check(seats > 0 && json_object_size(notes) == seats + 1);
-    ret->allocation.there = true;
+    api_check(json_object_size(notes) == seats + 1);
+}
+
+static void read_tencent(json_t *notes, struct posted *ret)
+{
+    size_t seats = read_seats(notes, TENCENT_SEAT, ret);
+    ret->assume = plugin_text_of(notes, "tencent.com/predicate-time");
+    ret->assigned = plugin_text_of(notes, "tencent.com/gpu-assigned");
+    ret->on = plugin_text_of(notes, "tencent.com/predicate-node");
+    api_check(strcmp(ret->on.z, ret->node.z) == 0 && json_object_size(notes) == seats + 3);
 }
 
 /* ---- all ---- */
@@ -101,7 +124,14 @@ static void read_seats(json_t *notes, struct posted *ret)
 void plugin_write_pod(struct text *t, const struct pod_object *p)
 {
     if (p->plugin == PLUGIN_ELASTIC) {
-        write_seats(t, &p->allocation);
+        write_seats(t, ELASTIC_SEAT, &p->allocation);
+        return;
+    }
+    if (p->plugin == PLUGIN_TENCENT) {
+        write_seats(t, TENCENT_SEAT, &p->allocation);
+        plugin_annotation(t, "tencent.com/predicate-time", &p->assume);
+        plugin_annotation(t, "tencent.com/predicate-node", &p->on);
+        plugin_annotation(t, plugin_names[p->plugin].assigned, &p->assigned);
         return;
     }
     if (p->plugin == PLUGIN_HAMI) {
@@ -129,7 +159,12 @@ bool plugin_read_binding(json_t *notes, struct posted *ret)
     }
     if (json_object_get(notes, "elasticgpu.io/assumed") != NULL) {
         ret->plugin = PLUGIN_ELASTIC;
-        read_seats(notes, ret);
+        read_elastic(notes, ret);
+        return true;
+    }
+    if (json_object_get(notes, "tencent.com/predicate-time") != NULL) {
+        ret->plugin = PLUGIN_TENCENT;
+        read_tencent(notes, ret);
         return true;
     }
     if (json_object_get(notes, "volcano.sh/gpu-index") == NULL)
@@ -149,6 +184,6 @@ bool plugin_waits(const struct pod_object *p)
         return false;
     if (p->plugin == PLUGIN_HAMI)
         return strcmp(p->assigned.z, "success") != 0;
-    return p->plugin == PLUGIN_VOLCANO ? strcmp(p->assigned.z, "true") != 0
-                                       : strcmp(p->assigned.z, "false") == 0;
+    return p->plugin == PLUGIN_GPUSHARE ? strcmp(p->assigned.z, "false") == 0
+                                        : strcmp(p->assigned.z, "true") != 0;
 }

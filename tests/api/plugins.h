@@ -1,12 +1,13 @@
 /*
  * Names of the resources and annotations of other device plugins than gpushare's, and how their
  * annotations name cards. From the plugins' own sources (volcano-sh/devices,
- * elastic-ai/elastic-gpu-agent, Project-HAMi/HAMi), and not from core/dialect.h: the oracle of the
- * simulation shares nothing with cardpack.
+ * elastic-ai/elastic-gpu-agent, tkestack/gpu-manager, Project-HAMi/HAMi), and not from
+ * core/dialect.h: the oracle of the simulation shares nothing with cardpack.
  *
  * In struct pod_object: Volcano's gpu-index is `idx`, and its times and acknowledgement are
  * `assume` and `assigned`. elastic-gpu has one annotation for each container, with a list of cards;
- * together they are `allocation`, without amounts. HAMi has one list of cards by UUID, with the
+ * together they are `allocation`, without amounts. gpu-manager has the same, by the container's
+ * index, and its node is `on`. HAMi has one list of cards by UUID, with the
  * amounts of each; it is `allocation`. The UUID of card 2 is GPU-2 on each node. A second list, of
  * what the plugin has still to hand out, is the same until `assigned` is "success", and then empty.
  */

@@ -89,6 +89,8 @@ static void container(struct text *t, unsigned number, const struct pod_object *
             amount(t, plugin_names[p->plugin].mem, c->mem);
         if (c->cores > 0)
             amount(t, plugin_names[p->plugin].cores, c->cores);
+        if (c->cores > 0 && p->beside)
+            amount(t, plugin_names[p->plugin].mem, 16);
         if (c->exclusive > 0)
             amount(t, "nvidia.com/gpu", c->exclusive);
     }
@@ -259,7 +261,9 @@ static void capacity(struct text *t, const struct node_object *n)
     }
     quantity(t, plugin_names[n->plugin].mem, n->mem);
     quantity(t, plugin_names[n->plugin].count,
-             n->plugin == PLUGIN_ELASTIC && n->count > 0 ? 100 * n->count : n->count);
+             (n->plugin == PLUGIN_ELASTIC || n->plugin == PLUGIN_TENCENT) && n->count > 0
+                 ? 100 * n->count
+                 : n->count);
     quantity(t, "nvidia.com/gpu", n->exclusive);
 }
 

@@ -33,6 +33,7 @@ enum plugin {
     PLUGIN_GPUSHARE,
     PLUGIN_VOLCANO,
     PLUGIN_ELASTIC,
+    PLUGIN_TENCENT,
     PLUGIN_HAMI,
     PLUGINS
 };
@@ -91,6 +92,7 @@ struct pod_object {
     unsigned count;   /* label gpu-count; 0: absent */
     unsigned percent; /* 0: absent */
     bool whole;
+    bool beside;    /* of gpu-manager: it names memory beside whole cards */
     unsigned model; /* index of the models it selects, see selections in render.c */
     bool isolated;  /* the annotation require-isolation is true */
     int uuid;       /* K: only a card whose UUID ends in K-1; -K: not that card; 0: any */
@@ -104,7 +106,7 @@ struct pod_object {
     struct name mem;
     struct name assigned;
     struct name assume;
-    struct name on; /* HAMi's annotation of the node */
+    struct name on; /* annotation of the node, HAMi's or gpu-manager's */
     struct grants_object allocation;
     bool was_allocated; /* has or had an allocation that no Binding wrote */
     struct name note;

@@ -14,6 +14,7 @@ struct site {
     unsigned slot; /* the node's */
     struct usage all;
     bool held;            /* pods of its affinity group hold a card on some node */
+    bool kind[MAX_CARDS]; /* the card would be feasible if no pod held it */
     bool open[MAX_CARDS]; /* the card is feasible apart from free memory and compute */
     int64_t free[MAX_CARDS];
     int64_t cores[MAX_CARDS];
@@ -25,6 +26,15 @@ struct site {
     bool passes; /* some such choice has room on the node, too */
     bool fails;  /* some such choice has no room on the node */
 };
+
+/* ---- the card itself ---- */
+
+bool oracle_may_have(unsigned node, const struct pod_object *p, int64_t card)
+{
+    return node_object_card_usable(&store.nodes[node], card) &&
+           !health_object_ill(&store.healths[node], card) &&
+           pod_object_allows(p, &store.nodes[node], card);
+}
 
 static bool in_group(const struct pod_object *p, const struct pod_object *mine, bool anti)
 {
@@ -62,11 +72,9 @@ static void site_cards(struct site *s)
         struct usage u = oracle_usage(s->slot, card);
         int64_t total = node_object_card_size(s->node, card);
         s->places[card] = node_object_max_pods(s->node, card) - u.takers;
-        s->open[card] = node_object_card_usable(s->node, card) &&
-                        !health_object_ill(&store.healths[s->slot], card) &&
-                        pod_object_allows(s->pod, s->node, card) && group_allows(s, card) &&
-                        quotas_allow_card(&s->quota, s->slot, card) && u.wholes == 0 &&
-                        !u.claimed && s->places[card] > 0 &&
+        s->kind[card] = oracle_may_have(s->slot, s->pod, card) && group_allows(s, card) &&
+                        quotas_allow_card(&s->quota, s->slot, card);
+        s->open[card] = s->kind[card] && u.wholes == 0 && !u.claimed && s->places[card] > 0 &&
                         (!s->pod->whole || (u.pods == 0 && u.mem == 0));
         s->free[card] = MAX_OF(total - u.mem, 0);
         s->cores[card] = MAX_OF(100 - u.cores, 0);
@@ -151,6 +159,129 @@ static void try_apart(struct site *s, unsigned container)
     }
 }
 
+/* ---- gpu-manager chooses ---- */
+
+/* What the agent counts on each card. */
+struct account {
+    int64_t mem[MAX_CARDS];
+    int64_t cores[MAX_CARDS];
+    bool used[MAX_CARDS];
+    bool foreign[MAX_CARDS]; /* a pod of another plugin is there, of which it does not know */
+    bool unsure;             /* the cards of a pod are not known */
+};
+
+/* deleted: with the pods that are being deleted. */
+static void account_of(const struct site *s, bool deleted, struct account *ret)
+{
+    struct slices all;
+    *ret = (struct account){.unsure = false};
+    for (int64_t card = 0; card < node_object_cards(s->node); card++) {
+        ret->mem[card] = node_object_card_size(s->node, card);
+        ret->cores[card] = 100;
+    }
+    for (unsigned i = 0; i < store.n_pods; i++) {
+        const struct pod_object *p = &store.pods[i];
+        if (!pod_object_holds(p) || !pod_object_shares(p) ||
+            strcmp(p->node.z, s->node->name.z) != 0)
+            continue;
+        pod_object_slices_on(p, s->node, false, &all);
+        ret->unsure = ret->unsure || all.n == 0;
+        for (unsigned k = 0; k < all.n; k++) {
+            int64_t card = all.at[k].card;
+            if (!node_object_has_card(s->node, card)) {
+                ret->unsure = true;
+                continue;
+            }
+            bool its = p->plugin == PLUGIN_TENCENT;
+            ret->foreign[card] = ret->foreign[card] || !its;
+            if (!its || (p->deleting && !deleted))
+                continue;
+            ret->used[card] = true;
+            ret->mem[card] -= slice_charge(p, &all.at[k], node_object_card_size(s->node, card));
+            ret->cores[card] -= all.at[k].cores;
+        }
+    }
+}
+
+/* The card with the least compute left, then the least memory, then the lowest index; -1: none. */
+static int64_t account_take(struct account *a, int64_t cards, const struct container_object *c)
+{
+    int64_t best = -1;
+    for (int64_t card = 0; card < cards; card++) {
+        if (a->cores[card] < c->cores || a->mem[card] < c->mem)
+            continue;
+        if (best < 0 || a->cores[card] < a->cores[best] ||
+            (a->cores[card] == a->cores[best] && a->mem[card] < a->mem[best]))
+            best = card;
+    }
+    if (best >= 0) {
+        a->cores[best] -= c->cores;
+        a->mem[best] -= c->mem;
+    }
+    return best;
+}
+
+/* False: some container has no room, or none on a card that the pod may have. */
+static bool choose_in_turn(const struct site *s, bool deleted, struct grants_object *ret)
+{
+    struct account a;
+    account_of(s, deleted, &a);
+    *ret = (struct grants_object){.there = true};
+    for (unsigned i = 0; i < s->pod->n_containers; i++) {
+        if (!container_object_asks(s->pod, i))
+            continue;
+        int64_t card = account_take(&a, node_object_cards(s->node), &s->pod->containers[i]);
+        if (card < 0 || !s->open[card])
+            return false;
+        ret->at[ret->n].container = (uint8_t)i;
+        ret->at[ret->n++].card = (uint8_t)card;
+    }
+    return !a.unsure;
+}
+
+/* The agent must choose the same, whether the deleted pods have ended for it or not. */
+static void try_in_turn(struct site *s)
+{
+    struct grants_object then;
+    bool same = choose_in_turn(s, true, s->trial) && choose_in_turn(s, false, &then);
+    for (unsigned i = 0; same && i < then.n; i++)
+        same = then.at[i].card == s->trial->at[i].card;
+    if (same)
+        try_trial(s);
+}
+
+/* For whole cards it takes any that it counts as free, so the pod must be allowed to have all. */
+static bool may_have_whole(const struct site *s)
+{
+    struct account a;
+    account_of(s, false, &a);
+    for (int64_t card = 0; card < node_object_cards(s->node); card++) {
+        if (!a.used[card] && (!s->kind[card] || a.foreign[card]))
+            return false;
+    }
+    return !a.unsure;
+}
+
+bool oracle_foresees(unsigned node, const struct pod_object *p, uint64_t cards)
+{
+    struct site s = {.pod = p, .node = &store.nodes[node], .slot = node};
+    struct grants_object now;
+    struct grants_object then;
+    uint64_t chosen = 0;
+    for (int64_t card = 0; card < MAX_CARDS; card++)
+        s.open[card] = s.kind[card] = oracle_may_have(node, p, card);
+    if (p->whole)
+        return may_have_whole(&s);
+    if (!choose_in_turn(&s, true, &now) || !choose_in_turn(&s, false, &then))
+        return false;
+    for (unsigned i = 0; i < now.n; i++) {
+        chosen |= (uint64_t)1 << now.at[i].card;
+        if (now.at[i].card != then.at[i].card)
+            return false;
+    }
+    return chosen == cards;
+}
+
 /* Pods share a card that was set aside after they were placed. */
 static bool is_trespassed(const struct site *s)
 {
@@ -218,9 +349,12 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return FITS_NOT;
     if (p->plugin == PLUGIN_HAMI && locks_wait(node))
         return FITS_NOT;
-    if (!pod_object_is_own(p))
+    bool chosen = p->plugin == PLUGIN_TENCENT;
+    if (chosen && !p->whole)
+        try_in_turn(&s);
+    else if (!pod_object_is_own(p) && (!chosen || may_have_whole(&s)))
         try_together(&s, pod_object_cards(p), 0, 0);
-    bool apart = !s.found && (pod_object_is_own(p) || pod_object_may_part(p));
+    bool apart = !s.found && !chosen && (pod_object_is_own(p) || pod_object_may_part(p));
     if (apart)
         try_apart(&s, 0);
     if (!s.passes)
@@ -359,6 +493,18 @@ static uint64_t cards_with_room(const struct site *s)
     return cards;
 }
 
+/* Of the first container. */
+static int64_t card_by_agent(unsigned node, const struct pod_object *p)
+{
+    struct site s;
+    struct grants_object there;
+    if (fits_alone(node, p) != FITS || keeps_room(node, p))
+        return -1;
+    site_open(&s, node, p);
+    bool one = choose_in_turn(&s, true, &there) && there.n == 1;
+    return one ? there.at[0].card : -1;
+}
+
 /* Costs depend on what the process has learned, so nothing is known of a policy with costs. A card
  * where a pod of the same size waits has precedence. Then the card with the least or the
  * most free memory, of equal cards the one with the lowest index. */
@@ -369,8 +515,11 @@ int64_t oracle_card(unsigned node, const struct pod_object *p)
     int64_t best = -1;
     bool by_card = pod_object_named(p) && (p->whole || p->percent > 0);
     swaps_find(node, p, &w);
-    if (pack_has_costs(card_policy(&store.nodes[node], p)) || pod_object_is_own(p))
+    bool by_agent = p->plugin == PLUGIN_TENCENT && !p->whole;
+    if ((pack_has_costs(card_policy(&store.nodes[node], p)) && !by_agent) || pod_object_is_own(p))
         return -1;
+    if (by_agent)
+        return card_by_agent(node, p);
     if (fits_alone(node, p) != FITS || !pod_object_shares(p) || pod_object_cards(p) > 1 ||
         keeps_room(node, p) || w.perhaps || w.several || (by_card && w.cards != 0))
         return -1;

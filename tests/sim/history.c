@@ -8,6 +8,7 @@
 #include "actors.h"
 #include "claims.h"
 #include "locks.h"
+#include "managers.h"
 #include "net.h"
 #include "oracle.h"
 #include "server.h"
@@ -138,6 +139,7 @@ static void come_to_rest(void)
     world.quiet = true;
     evict(false);
     schedulers_stop();
+    managers_settle();
     if (world.set.kinds[KIND_CLAIMS])
         claims_settle();
     run_for(LEAST_MS);
@@ -151,6 +153,7 @@ static void come_to_rest(void)
     world.rest_ms = MAX_OF(world.rest_ms, world.now_ms - begun_ms);
     trace("at rest", STR(""), 0, 0);
     oracle_rest();
+    managers_check();
     schedulers_probe();
     run_for(50);
     questions_ask();

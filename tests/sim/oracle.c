@@ -19,6 +19,7 @@
 #include "oracle.h"
 
 #include "locks.h"
+#include "managers.h"
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
@@ -57,6 +58,7 @@ static struct {
 void oracle_reset(void)
 {
     claims_reset();
+    managers_reset();
     oracle.n = 0;
     oracle.n_sendings = 0;
     memset(oracle.looks, 0, sizeof(oracle.looks));
@@ -94,6 +96,7 @@ void oracle_changed(const struct change *c)
     const struct pod_object *new = &c->new.pod;
     claims_changed(c);
     locks_changed(c);
+    managers_changed(c);
     if (c->kind != CACHE_PODS)
         return;
     if (pod_object_holds(old) != pod_object_holds(new) ||
@@ -179,6 +182,7 @@ static struct decision *decision_note(const struct proc *p, const struct pod *po
     trace("reserved", pod->uid, (int64_t)d->cards, pod->request->mem);
     quotas_note(p, d);
     swaps_check(d, p);
+    managers_note(d, p);
     d->first = d;
     return d;
 }
@@ -265,7 +269,7 @@ void oracle_turned(const struct proc *p)
 /* Whether the plugin orders pods by the time in nanoseconds at which the card was reserved. */
 static bool is_timed(enum plugin plugin)
 {
-    return plugin == PLUGIN_GPUSHARE || plugin == PLUGIN_VOLCANO;
+    return plugin != PLUGIN_ELASTIC && plugin != PLUGIN_HAMI;
 }
 
 /* A Binding for cards of another plugin has no annotations. */

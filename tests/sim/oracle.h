@@ -37,8 +37,10 @@ struct decision {
     uint64_t aside;               /* a bit for each card that was surely another plugin's */
     int64_t lent[MAX_CARDS];      /* what it surely knew that claims hold of each card */
     uint64_t rv;
-    bool known[MAX_PODS]; /* pods placed by others, of which it was told */
-    bool lasts[MAX_PODS]; /* pods whose init containers it may have believed done */
+    bool known[MAX_PODS];  /* pods placed by others, of which it was told */
+    bool informed;         /* of gpu-manager's node: it knew all that the agent may know */
+    bool beside[MAX_PODS]; /* the same: pods there of which it knows by its own Bindings */
+    bool lasts[MAX_PODS];  /* pods whose init containers it may have believed done */
 };
 
 static inline bool decision_has(const struct decision *d, int64_t card)
@@ -125,6 +127,13 @@ int64_t oracle_card(unsigned node, const struct pod_object *p);
 
 /* Whether a pod on several cards must get them on one NUMA node. */
 bool oracle_one_numa(unsigned node, const struct pod_object *p);
+
+/* Whether gpu-manager's agent chooses these cards for the pod, by what the API server's objects say
+ * now; for whole cards, whether the pod may have each that the agent may choose. */
+bool oracle_foresees(unsigned node, const struct pod_object *p, uint64_t cards);
+
+/* Whether the card's own state and the pod's wishes allow the card. */
+bool oracle_may_have(unsigned node, const struct pod_object *p, int64_t card);
 
 /* FITS_NOT: the device plugin could swap the pod with one that waits there. */
 enum fits oracle_swaps(unsigned node, const struct pod_object *p);

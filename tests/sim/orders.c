@@ -78,8 +78,8 @@ static void check_allocation(const struct pod_object *p, const struct order *o,
     sim_check(g->at[0].amount == pod_object_mem(p));
 }
 
-/* elastic-gpu's annotations name each container that asks once, with as many cards as it asks for.
- */
+/* The annotations of elastic-gpu and gpu-manager name each container that asks once, with as many
+ * cards as it asks for. */
 static void check_seats(const struct pod_object *p, const struct order *o)
 {
     unsigned named = 0;
@@ -126,8 +126,9 @@ static void check_annotations(const struct pod_object *p, const struct order *o,
                               const struct decision *d)
 {
     sim_check(o->is.plugin == p->plugin);
-    if (p->plugin == PLUGIN_ELASTIC) {
+    if (p->plugin == PLUGIN_ELASTIC || p->plugin == PLUGIN_TENCENT) {
         check_seats(p, o);
+        sim_check(p->plugin == PLUGIN_ELASTIC || strcmp(o->is.assigned.z, "false") == 0);
         return;
     }
     if (p->plugin == PLUGIN_HAMI) {

@@ -74,15 +74,24 @@ static void make_volcano(struct pod_object *p)
     }
 }
 
-/* 100 and more of compute are whole cards. */
-static void make_elastic(struct pod_object *p)
+static void give_cores(struct container_object *c)
+{
+    if (c->mem > 0 && c->cores == 0 && draw(30) > 0)
+        c->cores = 10 + 10 * (int64_t)draw(6);
+}
+
+/* 100 and more of compute are whole cards. gpu-manager gives no memory without compute. */
+static void make_by_cores(struct pod_object *p)
 {
     struct container_object *c = &p->containers[0];
-    bool whole = kind(KIND_WHOLE) && draw(3) == 0;
+    bool whole = (kind(KIND_WHOLE) || p->plugin == PLUGIN_TENCENT) && draw(3) == 0;
     for (unsigned i = 0; i < p->n_containers; i++)
         p->containers[i].cores = MIN_OF(p->containers[i].cores, 70);
+    for (unsigned i = 0; p->plugin == PLUGIN_TENCENT && i < p->n_containers; i++)
+        give_cores(&p->containers[i]);
     if (!whole || !c->named)
         return;
+    p->beside = p->plugin == PLUGIN_TENCENT && draw(2) == 0;
     for (unsigned i = 1; i < p->n_containers; i++) {
         p->containers[i].named = false;
         p->containers[i].mem = p->containers[i].cores = 0;
@@ -133,8 +142,8 @@ void plugins_make_pod(struct pod_object *p)
         return;
     if (q.plugin == PLUGIN_VOLCANO)
         make_volcano(&q);
-    else if (q.plugin == PLUGIN_ELASTIC)
-        make_elastic(&q);
+    else if (q.plugin == PLUGIN_ELASTIC || q.plugin == PLUGIN_TENCENT)
+        make_by_cores(&q);
     else
         make_hami(&q);
     *p = q;
@@ -161,7 +170,7 @@ bool plugins_allocate(struct pod_object *p)
     *g = (struct grants_object){.there = true};
     for (unsigned i = 0; i < p->n_containers; i++) {
         unsigned first = draw(3);
-        if (p->plugin == PLUGIN_ELASTIC && draw(6) == 0)
+        if (p->plugin != PLUGIN_HAMI && draw(6) == 0)
             continue; /* the annotation of this container is missing */
         for (unsigned k = 0; container_object_asks(p, i) && k < pod_object_cards(p); k++) {
             g->at[g->n].container = (uint8_t)i;
@@ -178,6 +187,7 @@ bool plugins_allocate(struct pod_object *p)
 bool plugins_edit(struct pod_object *p)
 {
     struct name assigned = p->assigned;
+    bool times = p->plugin == PLUGIN_VOLCANO || p->plugin == PLUGIN_TENCENT;
     if (p->plugin == PLUGIN_GPUSHARE)
         return false;
     switch (draw(5)) {
@@ -189,10 +199,10 @@ bool plugins_edit(struct pod_object *p)
         p->idx = name_from(p->plugin == PLUGIN_VOLCANO && draw(2) == 0 ? STR("-1") : STR(""));
         break;
     case 2:
-        p->assigned = name_from(p->plugin == PLUGIN_VOLCANO ? STR("false") : STR(""));
+        p->assigned = name_from(times ? STR("false") : STR(""));
         break;
     case 3:
-        p->assume = name_from(p->plugin == PLUGIN_VOLCANO ? STR("soon") : STR(""));
+        p->assume = name_from(times ? STR("soon") : STR(""));
         break;
     default:
         p->note = name_of("edited ", draw(1000));

@@ -8,6 +8,7 @@
 #include "history.h"
 #include "kinds.h"
 #include "locks.h"
+#include "managers.h"
 #include "net.h"
 #include "oracle.h"
 #include "quotas.h"
@@ -385,13 +386,13 @@ static void bound_at_rest(struct ask *a)
     trace("bound at rest", name_str(&a->uid), bound, a->status);
 }
 
-/* The annotations of elastic-gpu and HAMi name the cards of the containers. */
+/* The annotations of these plugins name the cards of the containers. */
 static bool is_on_card(const struct pod_object *p, int64_t card)
 {
     struct slices all;
     pod_object_slices(p, false, &all);
     return all.n > 0 && all.at[0].card == card &&
-           (p->plugin == PLUGIN_ELASTIC || p->plugin == PLUGIN_HAMI || pod_object_card(p) == card);
+           (p->plugin > PLUGIN_VOLCANO || pod_object_card(p) == card);
 }
 
 /* The first call may fail because the token is too old; then the scheduler repeats it. */
@@ -408,6 +409,10 @@ static void bind_at_rest(unsigned slot, unsigned node)
     }
     sim_check(strcmp(p->node.z, store.nodes[node].name.z) == 0);
     sim_check(card < 0 || is_on_card(p, card));
+    for (unsigned i = p->plugin == PLUGIN_TENCENT ? draw(4) : 0; i > 0; i--) {
+        managers_run(slot);
+        history_go_on(BIND_MS);
+    }
 }
 
 void schedulers_bind_all(void)

@@ -141,6 +141,19 @@ static void be_about_locks(struct swarm *s, uint64_t random)
     }
 }
 
+/* Few nodes with several cards, many pods, and mostly one at a time that waits on a node. Where
+ * memory is short, nothing is certain of what cardpack knows. */
+static void be_about_managers(struct swarm *s, uint64_t random)
+{
+    s->nodes = 1 + SOME(2);
+    s->max_cards = 2 + SOME(3);
+    s->names = 6 + SOME(8);
+    s->schedulers = 2 + SOME(3);
+    s->actions = 60 + SOME(100);
+    s->permille[FAULT_MEMORY] = 0;
+    s->guard = SOME(3) > 0 ? 2 : s->guard; /* require */
+}
+
 /* In one seed of four, also with numbers of its own. What claims hold is only known of gpushare's
  * cards, and what foreign pods use of a quota is not counted here. */
 static void plugins_draw(struct swarm *s)
@@ -148,13 +161,19 @@ static void plugins_draw(struct swarm *s)
     uint64_t random = s->seed * 0x9e3779b97f4a7c15U + 7;
     if (SOME(4) > 0 || s->kinds[KIND_CLAIMS])
         return;
-    unsigned often = SOME(2) == 0 ? PLUGIN_HAMI : 1 + SOME(PLUGINS - 1); /* it has most writes */
+
+    static const enum plugin by_writes[] = {PLUGIN_HAMI,    PLUGIN_HAMI,    PLUGIN_TENCENT,
+                                            PLUGIN_TENCENT, PLUGIN_VOLCANO, PLUGIN_ELASTIC};
+
+    unsigned often = by_writes[SOME(COUNT_OF(by_writes))];
     s->plugins = 1U << PLUGIN_GPUSHARE | 1U << often;
     if (SOME(3) == 0)
         s->plugins |= 1U << (1 + SOME(PLUGINS - 1));
     s->foreign = SOME(2) == 0 && !s->kinds[KIND_QUOTAS];
     if ((s->plugins >> PLUGIN_HAMI & 1) != 0)
         s->kinds[KIND_EXCLUSIVE] = false; /* nvidia.com/gpu is HAMi's then */
+    if (often == PLUGIN_TENCENT)
+        be_about_managers(s, random_next(&random));
     if (often == PLUGIN_HAMI && !s->faultless && !s->takeovers && SOME(2) == 0)
         be_about_locks(s, random_next(&random));
 }

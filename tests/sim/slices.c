@@ -122,12 +122,23 @@ bool pod_object_is_own(const struct pod_object *p)
     return p->plugin == PLUGIN_HAMI && asking(p) > 1;
 }
 
+/* gpu-manager serves no memory without compute. */
+static bool lacks_cores(const struct pod_object *p)
+{
+    bool lacks = false;
+    for (unsigned i = 0; i < p->n_containers; i++)
+        lacks = lacks || (p->containers[i].mem > 0 && p->containers[i].cores == 0);
+    return lacks;
+}
+
 bool pod_object_bad(const struct pod_object *p)
 {
     if (p->plugin == PLUGIN_HAMI)
         return false;
     if (p->plugin == PLUGIN_VOLCANO && asking(p) > 1)
         return true; /* the plugin acknowledges the pod with its first container */
+    if (p->plugin == PLUGIN_TENCENT && lacks_cores(p))
+        return true;
     int64_t cards = pod_object_cards(p);
     for (unsigned i = 0; i < p->n_containers; i++) {
         if (p->containers[i].mem % cards != 0 || p->containers[i].cores % cards != 0)
@@ -291,8 +302,8 @@ static struct slice *slice_at(struct slices *s, int64_t card)
     return &s->at[at];
 }
 
-/* elastic-gpu's annotations name the cards of each container. One without any is on a card that no
- * node has; if all are, nothing is known. */
+/* elastic-gpu's annotations, and gpu-manager's, name the cards of each container. One without any
+ * is on a card that no node has; if all are, nothing is known. */
 static void seats_of(const struct pod_object *p, struct slices *ret)
 {
     unsigned known = 0;
@@ -350,7 +361,7 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
     ret->n = 0;
     if (!pod_object_shares(p))
         return;
-    if (p->plugin == PLUGIN_ELASTIC)
+    if (p->plugin == PLUGIN_ELASTIC || p->plugin == PLUGIN_TENCENT)
         seats_of(p, ret);
     if (p->plugin == PLUGIN_HAMI)
         devices_of(p, ret);

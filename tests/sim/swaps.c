@@ -26,10 +26,13 @@ static bool asks_for(const struct pod_object *p, int64_t total)
     return asks && total > 0;
 }
 
-/* elastic-gpu-agent finds a pod by its devices, and HAMi's plugin by the lock. Volcano's plugin
- * compares single containers; of its pods only one has memory, so the sum is the same. */
+/* elastic-gpu-agent finds a pod by its devices, and HAMi's plugin by the lock. gpu-manager may
+ * refuse a pod because of any other one. Volcano's plugin compares single containers; of its pods
+ * only one has memory, so the sum is the same. */
 static bool is_alike(const struct pod_object *a, const struct pod_object *b)
 {
+    if (a->plugin == PLUGIN_TENCENT && b->plugin == PLUGIN_TENCENT)
+        return true;
     if (a->plugin != b->plugin || a->plugin == PLUGIN_ELASTIC || a->plugin == PLUGIN_HAMI)
         return false;
     return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
@@ -78,17 +81,21 @@ void swaps_check(const struct decision *d, const struct proc *p)
 {
     const struct pod_object *mine = &store.pods[d->slot];
     uint64_t cards = 0;
-    if (p->config.swap_guard != SWAP_GUARD_REQUIRE || d->least_cards < 2)
+    bool alone = mine->plugin == PLUGIN_TENCENT;
+    bool others = false;
+    if (p->config.swap_guard != SWAP_GUARD_REQUIRE || (d->least_cards < 2 && !alone))
         return;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *its = &store.pods[i];
         if (i == d->slot || pod_object_bad(its) || !is_alike(mine, its))
             continue;
         cards |= reserved_cards(d, p, i);
-        if (d->known[i] && p->told_before[CACHE_PODS][i] >= its->rv && is_on(its, d->node) &&
-            is_pending(its) && is_unacknowledged(its))
-            cards |= cards_of(its);
+        bool waits = d->known[i] && p->told_before[CACHE_PODS][i] >= its->rv &&
+                     is_on(its, d->node) && is_pending(its) && is_unacknowledged(its);
+        cards |= waits ? cards_of(its) : 0;
+        others = others || waits;
     }
+    sim_check(!alone || (!others && cards == 0));
     trace("waiting beside it", name_str(&mine->uid), (int64_t)cards, (int64_t)d->cards);
     sim_check(cards == 0 || (cards == d->cards && (cards & (cards - 1)) == 0));
 }
@@ -102,7 +109,7 @@ static bool is_odd(const struct pod_object *p)
 void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret)
 {
     *ret = (struct waiters){.cards = 0};
-    if (node_object_cards(&store.nodes[node]) < 2)
+    if (node_object_cards(&store.nodes[node]) < 2 && p->plugin != PLUGIN_TENCENT)
         return;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *its = &store.pods[i];
@@ -113,6 +120,10 @@ void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret)
         if (!is_on(its, node) || !is_pending(its))
             continue;
         bool alike = is_alike(p, its);
+        if (p->plugin == PLUGIN_TENCENT) {
+            ret->unplaced = ret->unplaced || (alike && is_unacknowledged(its));
+            continue;
+        }
         ret->perhaps =
             ret->perhaps || is_odd(its) || is_odd(p) || (alike && !is_unacknowledged(its));
         if (!alike || !is_unacknowledged(its))

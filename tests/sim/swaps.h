@@ -19,10 +19,10 @@ void swaps_check(const struct decision *d, const struct proc *p);
 /* At rest: the cards on which pods wait that could be swapped with the pod. */
 struct waiters {
     uint64_t cards; /* a bit for each card */
-    bool unplaced;  /* the card of one of them is unknown */
+    bool unplaced;  /* the card of one of them is unknown, or has no meaning for the plugin */
     bool several;   /* one of them holds several cards */
     bool perhaps;   /* whether there are others is not certain */
 };
 
-/* Finds nothing on a node with one card. */
+/* Finds nothing on a node with one card, unless it is gpu-manager's. */
 void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret);

@@ -8,6 +8,7 @@
 #include "daemon/bind/bind_op.h"
 #include "kinds.h"
 #include "locks.h"
+#include "managers.h"
 #include "plugins.h"
 #include "quotas.h"
 #include "server.h"
@@ -156,6 +157,10 @@ static void run(unsigned slot)
         return;
     if (p.plugin == PLUGIN_HAMI && plugin_waits(&p)) {
         locks_call(slot);
+        return;
+    }
+    if (p.plugin == PLUGIN_TENCENT) {
+        managers_run(slot);
         return;
     }
     if (plugin_waits(&p)) {
@@ -403,8 +408,25 @@ static void call_plugin(void)
         locks_call(slot);
 }
 
+static bool awaits_manager(const struct pod_object *p)
+{
+    return p->plugin == PLUGIN_TENCENT && bound(p) && p->phase == PHASE_PENDING;
+}
+
+/* The same with gpu-manager, or with swap-guard "require" no further pod could come. */
+static void call_manager(void)
+{
+    unsigned slot = some_pod(awaits_manager);
+    if (slot != MAX_PODS)
+        managers_run(slot);
+    if (draw(8) == 0)
+        managers_act();
+}
+
 static void act_by_kinds(void)
 {
+    if ((world.set.plugins >> PLUGIN_TENCENT & 1) != 0 && draw(2) == 0)
+        call_manager();
     if ((world.set.plugins >> PLUGIN_HAMI & 1) != 0 && draw(4) == 0)
         call_plugin();
     if (world.set.foreign && draw(16) == 0)

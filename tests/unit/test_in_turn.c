@@ -84,24 +84,151 @@ START_TEST(gpu_manager_knows_nothing_of_kept_room)
 
 END_TEST
 
+/* Shows a bound pod that is being deleted, on this card. */
+static void delete_slowly(struct rig *r, const char *uid, const char *containers, const char *card)
+{
+    struct object o;
+    char annotation[64];
+    (void)snprintf(annotation, sizeof(annotation), "\"tencent.com/predicate-gpu-idx-0\":\"%s\"",
+                   card);
+    object_pod(&o, uid, containers, annotation, "n");
+    o.pod.deleting = true;
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(&o);
+}
+
 START_TEST(gpu_manager_gives_the_card_of_a_deleted_pod_away)
 {
     struct rig r;
     struct placement there;
-    struct object o;
     all_dialects();
     rig_init(&r);
     set_node(&r, "n", DIALECT_TENCENT);
     set_pod(&r, "a", ONE(TENCENT("20", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"1\"");
-    object_pod(&o, "b", ONE(TENCENT("60", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"0\"", "n");
-    o.pod.deleting = true;
-    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
-    object_end(&o);
+    delete_slowly(&r, "b", ONE(TENCENT("60", "2")), "0");
     ck_assert_int_eq(fit_of(&r, ONE(TENCENT("30", "2")), "n", &there), VERDICT_PLUGIN_ORDER);
     pod_gone(&r, "b");
     ck_assert_int_eq(fit_of(&r, ONE(TENCENT("30", "2")), "n", &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 1);
+    rig_done(&r);
+}
+
+END_TEST
+
+#define WHOLE(core) ONE("\"tencent.com/vcuda-core\":\"" core "\"")
+
+/* Of a pod of another plugin it knows nothing: its card is free for gpu-manager. */
+START_TEST(gpu_manager_knows_nothing_of_pods_of_other_plugins)
+{
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    set_pod(&r, "other", plain[DIALECT_VOLCANO], "\"volcano.sh/gpu-index\":\"0\"");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_PLUGIN_ORDER);
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_PLUGIN_ORDER);
+    /* Where it takes another card anyway, the pod fits. */
+    set_pod(&r, "a", ONE(TENCENT("20", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"1\"");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 1);
+    pod_gone(&r, "other");
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+START_TEST(whole_cards_of_deleted_pods_must_be_allowed)
+{
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    delete_slowly(&r, "a", plain[DIALECT_TENCENT], "0");
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[0].card, 1);
+    health_set(&r, "n", "0");
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_PLUGIN_ORDER);
+    /* A pod that stays keeps it away from the card. */
+    set_pod(&r, "b", ONE(TENCENT("20", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"0\"");
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* It has no memory of its own that could count as memory without a card. */
+START_TEST(whole_cards_that_are_not_known_yet_hide_the_order)
+{
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    set_pod(&r, "a", WHOLE("100"), "");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_PLUGIN_ORDER);
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_PLUGIN_ORDER);
+    set_pod(&r, "a", WHOLE("100"), "\"tencent.com/predicate-gpu-idx-0\":\"2\"");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The quota would allow both containers on one card, but the plugin takes two: no number of the
+ * quota is a reason for that. */
+START_TEST(a_choice_beyond_the_quota_is_the_reason)
+{
+    struct rig r;
+    struct placement there;
+    struct quota_limit limit = {.scope = QUOTA_TOTAL, .most = {-1, 1, -1}};
+    struct quota_entry entry = {.namespace = STR("ns"), .limits = &limit, .n_limits = 1};
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {&entry, 1}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(fit_of(&r, TWO(TENCENT("40", "2"), TENCENT("40", "2")), "n", &there),
+                     VERDICT_FITS);
+    ck_assert_int_eq(fit_of(&r, TWO(TENCENT("60", "2"), TENCENT("60", "2")), "n", &there),
+                     VERDICT_PLUGIN_ORDER);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* Reserves cards of n for the pod p, whose request *o holds until object_end. */
+static void reserve_object(struct rig *r, struct object *o, const char *containers)
+{
+    object_pod(o, "p", containers, "", "");
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = STR("p"),
+                                        .namespace = STR("ns"),
+                                        .name = STR("p"),
+                                        .node = STR("n"),
+                                        .request = &o->request}};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+}
+
+/* A card that it may take for the one that is reserved is ill when the Binding is sent. */
+START_TEST(whole_cards_are_checked_again)
+{
+    struct rig r;
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_TENCENT);
+    reserve_object(&r, &o, WHOLE("100"));
+    ck_assert_uint_eq(r.fx.card, 0);
+    ck_assert_int_eq(renew(&r, "p"), OK);
+    health_set(&r, "n", "3");
+    ck_assert_int_eq(renew(&r, "p"), ERR_UNAVAILABLE);
+    ck_assert_int_eq(r.fx.verdict, VERDICT_PLUGIN_ORDER);
+    object_end(&o);
     rig_done(&r);
 }
 
@@ -116,14 +243,7 @@ START_TEST(the_choice_of_gpu_manager_is_checked_again)
     rig_init(&r);
     set_node(&r, "n", DIALECT_TENCENT);
     set_pod(&r, "a", ONE(TENCENT("40", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"3\"");
-    object_pod(&o, "p", plain[DIALECT_TENCENT], "", "");
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = STR("p"),
-                                        .namespace = STR("ns"),
-                                        .name = STR("p"),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    reserve_object(&r, &o, plain[DIALECT_TENCENT]);
     ck_assert_uint_eq(r.fx.card, 3);
     ck_assert_int_eq(renew(&r, "p"), OK);
     pod_gone(&r, "a");
@@ -143,6 +263,11 @@ int main(void)
     tcase_add_test(t, whole_cards_of_gpu_manager_are_all_allowed);
     tcase_add_test(t, gpu_manager_knows_nothing_of_kept_room);
     tcase_add_test(t, gpu_manager_gives_the_card_of_a_deleted_pod_away);
+    tcase_add_test(t, gpu_manager_knows_nothing_of_pods_of_other_plugins);
+    tcase_add_test(t, whole_cards_of_deleted_pods_must_be_allowed);
+    tcase_add_test(t, whole_cards_that_are_not_known_yet_hide_the_order);
+    tcase_add_test(t, a_choice_beyond_the_quota_is_the_reason);
+    tcase_add_test(t, whole_cards_are_checked_again);
     tcase_add_test(t, the_choice_of_gpu_manager_is_checked_again);
     suite_add_tcase(s, t);
     return unit_main(s);

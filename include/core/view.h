@@ -168,7 +168,8 @@ static inline bool pod_view_terminal(const struct pod_view *v)
 
 /* Whether the device plugin takes the pod for one that waits, in whatever phase it is: Volcano's
  * vGPU plugin does not look at the phase. A pod that runs can be such a pod if the plugin gave it
- * another pod's cards. */
+ * another pod's cards. One that has ended is seen here only until the watch, which selects pods
+ * that have not ended, says that it is gone. */
 static inline bool pod_view_lingers(const struct pod_view *v, enum dialect d)
 {
     return dialect_facts(d)->lingers && pod_view_bound(v) &&

@@ -104,6 +104,14 @@ static enum errc start(void)
     return kubectl_proxy_start(&proxy, loop, &args, &err);
 }
 
+static const char *folder_of_socket(void)
+{
+    static char path[sizeof(proxy.socket)];
+    (void)snprintf(path, sizeof(path), "%.*s", (int)(strlen(proxy.socket) - strlen("/socket")),
+                   proxy.socket);
+    return path;
+}
+
 /* It gets the user's flags, no standard input, no blocked or ignored signal; only the user may
  * reach its socket. It ends with the proxy, and the socket's folder is removed. */
 START_TEST(serves)
@@ -123,9 +131,7 @@ START_TEST(serves)
     ck_assert_uint_eq(content("stdin").n, 0);
     ck_assert_str_is(content("ignored"), "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n");
     ck_assert(str_starts(str_of(proxy.socket), str_of(in_folder("run/kubectl-cardpack-"))));
-    char made[sizeof(proxy.socket)];
-    (void)snprintf(made, sizeof(made), "%.*s", (int)(strlen(proxy.socket) - strlen("/socket")),
-                   proxy.socket);
+    const char *made = folder_of_socket();
     ck_assert_int_eq(stat(made, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0700);
     pid_t pid = proxy.child.pid;
@@ -205,6 +211,35 @@ START_TEST(deadline)
     ck_assert_int_eq(kubectl_child_start(&child, loop, &run, &err), ERR_TIMEOUT);
     ck_assert_str_eq(err.text, "it has printed nothing within 1 s");
     ck_assert_int_eq(child.pid, 0);
+}
+
+END_TEST
+
+/* Replaces the function that child.c calls: this signal comes right before the program runs. */
+static int signo_before; /* 0: none */
+
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
+int execv(const char *path, char *const argv[])
+{
+    if (signo_before != 0)
+        (void)raise(signo_before);
+    return execve(path, argv, environ);
+}
+
+/* What our handler of the signal would do, it does not do in a child: kubectl proxy serves on. */
+START_TEST(a_signal_before_the_program_runs)
+{
+    struct str namespace;
+    write_kubectl(SERVES STAYS);
+    ck_assert_ok(start(), &err);
+    signo_before = SIGHUP;
+    ck_assert_ok(kubectl_context_namespace(loop, &args, UINT64_MAX, &arena, &namespace, &err),
+                 &err);
+    signo_before = 0;
+    ck_assert_str_is(namespace, "default");
+    ck_assert_int_eq(access(folder_of_socket(), F_OK), 0);
+    ck_assert(!kubectl_child_is_gone(&proxy.child, &err));
+    kubectl_proxy_stop(&proxy);
 }
 
 END_TEST
@@ -527,6 +562,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(t, missing, 0, 3);
     tcase_add_test(t, unusable);
     tcase_add_loop_test(t, deadline, 0, 2);
+    tcase_add_test(t, a_signal_before_the_program_runs);
     tcase_add_test(t, tells_its_pid);
     tcase_add_test(t, says);
     tcase_add_test(t, quiet);

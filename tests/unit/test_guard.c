@@ -415,7 +415,6 @@ int main(void)
     }
     Suite *s = suite_create("guard");
     TCase *c = tcase_create("guard");
-    tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, who_is_served, 0, COUNT_OF(cases));
     tcase_add_test(c, a_token_that_is_replaced);
     tcase_add_test(c, other_files_in_one_moment);

@@ -281,7 +281,6 @@ int main(void)
 {
     Suite *s = suite_create("http_memory");
     TCase *c = tcase_create("http_memory");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, a_body_beyond_it_is_refused);
     tcase_add_loop_test(c, what_a_handler_makes_is_refused_too, 0, 2);
     tcase_add_loop_test(c, who_stalls_with_memory_gives_way, 0, 2);

@@ -146,7 +146,6 @@ int main(void)
 {
     Suite *s = suite_create("http_turns");
     TCase *c = tcase_create("http_turns");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, a_connection_has_one_request_a_turn);
     tcase_add_test(c, a_verb_waits_for_one_dear_request);
     tcase_add_test(c, what_waits_outlives_the_end_of_its_bytes);

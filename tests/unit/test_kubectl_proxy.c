@@ -555,7 +555,6 @@ int main(int argc, char **argv)
         return serve(argv[2]);
     Suite *s = suite_create("kubectl_proxy");
     TCase *t = tcase_create("kubectl_proxy");
-    tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, serves);
     tcase_add_loop_test(t, failure, 0, (int)COUNT_OF(broken));

@@ -251,7 +251,6 @@ int main(void)
     }
     Suite *s = suite_create("tls_life");
     TCase *c = tcase_create("tls_life");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, a_handshake_has_a_deadline);
     tcase_add_test(c, half_a_handshake_costs_nothing);
     tcase_add_loop_test(c, what_is_no_handshake_is_cut, 0, COUNT_OF(strange));

@@ -551,7 +551,6 @@ int main(void)
 {
     Suite *s = suite_create("ui_feed");
     TCase *c = tcase_create("ui_feed");
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, a_page_comes_to_show_what_is, 1, 4);
     tcase_add_test(c, when_too_many_go_it_begins_anew);
     tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);

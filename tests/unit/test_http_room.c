@@ -102,7 +102,7 @@ START_TEST(an_order_of_giving_way)
     open_with(&s, &set);
     for (int i = 0; i < GUESTS; i++)
         come(&s, &p[orders[_i].come[i]], orders[_i].come[i]);
-    (void)usleep(5000);
+    idle_clock_pass(5);
     run_turns(s.loop, 1);
     for (int i = 0; i < 3; i++) {
         dial(&s, &late[i]);

@@ -2,6 +2,8 @@
 #include "node/usage/usage_meter.h"
 
 #include "base/log.h"
+
+#define REAL_CLOCK
 #include "on_loop.h"
 
 #include <ftw.h>

@@ -152,6 +152,7 @@ START_TEST(who_stalls_with_memory_gives_way)
     run_turns(s.http.loop, 400);
     while (s.http.counts.open == 2) {
         buf_clear(&p.in, 0);
+        idle_clock_pass(1); /* stall_ms */
         post(&p, "/method", body);
         raw_conn_await(&p, "HTTP/1.1 ", 1);
         ck_assert_uint_eq(raw_conn_count(&p, REFUSAL), 1);

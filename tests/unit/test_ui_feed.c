@@ -332,6 +332,7 @@ START_TEST(the_waste_is_told_once_it_is_known)
     g.service.learn.known = true;
     g.service.learn.waste = 12.0581;
     for (unsigned i = 0; i < 1000 && !has_waste(&p); i++) {
+        idle_clock_pass(10);
         run_turns(g.service.loop, 10);
         ui_client_read(&p);
     }

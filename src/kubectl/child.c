@@ -60,6 +60,21 @@ static bool child_find_program(const char *name, char file[static PATH_MAX])
     return false;
 }
 
+/*
+ * In the child. Until execv it has the handlers of this program, which remove the folder of kubectl
+ * proxy and end it. So fork is called with all signals blocked, and the handlers go first. Signals
+ * that the user ignores stay ignored.
+ */
+static void child_drop_handlers(const sigset_t *mask)
+{
+    for (int signo = 1; signo < NSIG; signo++) {
+        struct sigaction old;
+        if (sigaction(signo, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            (void)signal(signo, SIG_DFL);
+    }
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
 /* In the child. The loop ignores SIGPIPE; a program expects the default. */
 _Noreturn static void child_become(const char *file, const struct kubectl_run *r, pid_t parent,
                                    int out, int err)
@@ -88,17 +103,24 @@ static enum errc child_spawn(struct kubectl_child *c, const char *file, const st
     int out[2] = {-1, -1};
     int err[2] = {-1, -1};
     pid_t self = getpid();
+    sigset_t all;
+    sigset_t mask;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, &mask);
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
         c->pid = -1;
     else
         c->pid = fork();
-    if (c->pid == 0)
+    if (c->pid == 0) {
+        child_drop_handlers(&mask);
         child_become(file, r, self, out[1], err[1]);
+    }
     enum errc code =
         c->pid < 0 ? err_set(e, ERR_UNAVAILABLE, "cannot be started: %s", strerror(errno)) : OK;
     c->pid = c->pid < 0 ? 0 : c->pid;
     if (c->running != NULL)
         *c->running = c->pid;
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL); /* after the handler of signals can know the pid */
     c->out.fd = out[0];
     c->err.fd = err[0];
     if (out[1] >= 0)

@@ -8,6 +8,8 @@
 #include "gpu/gpu_watch.h"
 #include "node/containers/containers.h"
 #include "nvml_world.h"
+
+#define REAL_CLOCK
 #include "on_loop.h"
 
 #include <time.h>

@@ -6,6 +6,8 @@
 
 #include "gpu/gpu_watch.h"
 #include "nvml_world.h"
+
+#define REAL_CLOCK
 #include "on_loop.h"
 
 #define HOUR_MS UINT64_C(3600000)

@@ -9,6 +9,9 @@
  */
 #pragma once
 
+#ifndef REAL_CLOCK /* defined by tests with a second thread, which has a clock of its own */
+#    include "idle_clock.h"
+#endif
 #include "io/loop.h"
 #include "unit.h"
 

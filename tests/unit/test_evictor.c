@@ -53,9 +53,7 @@ START_TEST(a_bind_that_fails_is_no_end)
     reserve_it("wants");
     apply(&(struct cache_event){.type = CACHE_CANCEL, .holder = {.uid = STR("wants")}});
     ck_assert(!pod("wants")->kept);
-    for (unsigned i = 0; i < 1000 && !pod("wants")->kept; i++)
-        run_turns(b.loop, 1);
-    ck_assert(pod("wants")->kept);
+    run_while(b.loop, !pod("wants")->kept);
     show((struct eviction_shape){
         .uid = "wants", .mem = "12", .priority = 100, .node = "n", .idx = "1"});
     run_until(b.loop, is_idle, NULL);

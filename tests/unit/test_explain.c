@@ -101,7 +101,6 @@ int main(void)
 {
     Suite *s = suite_create("explain");
     TCase *c = tcase_create("explain");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, the_end_waits_for_no_answer);
     suite_add_tcase(s, c);
     return unit_main(s);

@@ -138,7 +138,6 @@ int main(void)
     Suite *s = suite_create("filter_alloc");
     TCase *tc = tcase_create("filter_alloc");
     suite_add_tcase(s, tc);
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_verb_allocates_nothing_of_ours, 0, (int)COUNT_OF(asked));
     return unit_main(s);
 }

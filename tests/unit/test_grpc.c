@@ -407,7 +407,6 @@ int main(void)
     Suite *suite = suite_create("grpc");
     TCase *t = tcase_create("grpc");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_set_timeout(t, 120);
     tcase_add_test(t, test_echo);
     tcase_add_test(t, test_large);
     tcase_add_test(t, test_errors);

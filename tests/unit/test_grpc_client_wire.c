@@ -301,7 +301,6 @@ int main(void)
     Suite *suite = suite_create("grpc_client_wire");
     TCase *t = tcase_create("grpc_client_wire");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_set_timeout(t, 120);
     tcase_add_test(t, test_request);
     tcase_add_test(t, test_answers);
     tcase_add_test(t, test_large_answer_headers);

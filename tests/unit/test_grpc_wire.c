@@ -521,7 +521,6 @@ int main(void)
     Suite *suite = suite_create("grpc_wire");
     TCase *t = tcase_create("grpc_wire");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_set_timeout(t, 120);
     tcase_add_test(t, test_preface);
     tcase_add_test(t, test_large_frame);
     tcase_add_test(t, test_heads);

@@ -237,7 +237,6 @@ int main(void)
     no_proxies();
     Suite *s = suite_create("http_alloc");
     TCase *c = tcase_create("http_alloc");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, a_call_fails_alone_without_memory);
     tcase_add_test(c, a_steady_load_allocates_nothing_of_ours);
     tcase_add_test(c, a_request_is_never_sent_without_its_query);

@@ -378,7 +378,6 @@ int main(void)
     no_proxies();
     Suite *s = suite_create("http_calls");
     TCase *c = tcase_create("http_calls");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, connections_are_kept);
     tcase_add_test(c, many_at_once_in_any_order);
     tcase_add_test(c, forgotten_connections_are_not_used_again);

@@ -424,7 +424,6 @@ int main(void)
     no_proxies();
     Suite *s = suite_create("http_client");
     TCase *c = tcase_create("http_client");
-    tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, a_request_on_the_wire, 0, COUNT_OF(requests));
     tcase_add_test(c, a_tls_server_name_is_not_the_host);
     tcase_add_test(c, head_has_no_body);

@@ -170,7 +170,6 @@ int main(void)
 {
     Suite *s = suite_create("http_cut");
     TCase *c = tcase_create("http_cut");
-    tcase_set_timeout(c, 20);
     tcase_add_loop_test(c, half_a_request_ends_with_its_peer, 0, COUNT_OF(halves) * WAYS * MOMENTS);
     tcase_add_loop_test(c, whole_requests_are_answered_though_their_peer_has_shut_its_half, 0,
                         COUNT_OF(whole) * MOMENTS);

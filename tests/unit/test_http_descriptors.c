@@ -189,7 +189,6 @@ int main(void)
 {
     Suite *s = suite_create("http_descriptors");
     TCase *c = tcase_create("http_descriptors");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, the_first_client_waits_without_a_spin);
     tcase_add_test(c, a_connection_that_rests_gives_way);
     tcase_add_test(c, a_busy_connection_is_not_cut);

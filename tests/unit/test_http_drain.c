@@ -183,7 +183,6 @@ int main(void)
 {
     Suite *s = suite_create("http_drain");
     TCase *c = tcase_create("http_drain");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, draining_waits_for_what_is_under_way);
     tcase_add_loop_test(c, draining_waits_for_no_deaf_peer, 0, 2);
     tcase_add_test(c, draining_waits_for_a_slow_peer);

@@ -492,7 +492,6 @@ int main(void)
 {
     Suite *s = suite_create("http_head");
     TCase *c = tcase_create("http_head");
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, heads_with_two_readings_are_refused, 0, 2 * COUNT_OF(refused));
     tcase_add_loop_test(c, heads_with_one_reading_are_taken, 0, 2 * COUNT_OF(taken));
     tcase_add_test(c, a_request_without_a_host_is_answered_once);

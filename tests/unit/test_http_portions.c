@@ -326,7 +326,6 @@ int main(void)
 {
     Suite *s = suite_create("http_portions");
     TCase *c = tcase_create("http_portions");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, it_goes_on_when_it_is_woken);
     tcase_add_test(c, one_that_rests_is_left_alone);
     tcase_add_test(c, a_peer_that_goes_is_noticed);

@@ -102,7 +102,7 @@ START_TEST(an_order_of_giving_way)
     open_with(&s, &set);
     for (int i = 0; i < GUESTS; i++)
         come(&s, &p[orders[_i].come[i]], orders[_i].come[i]);
-    (void)usleep(5000);
+    idle_clock_pass(5);
     run_turns(s.loop, 1);
     for (int i = 0; i < 3; i++) {
         dial(&s, &late[i]);
@@ -278,7 +278,6 @@ int main(void)
 {
     Suite *s = suite_create("http_room");
     TCase *c = tcase_create("http_room");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, who_never_asks_gives_way);
     tcase_add_loop_test(c, an_order_of_giving_way, 0, COUNT_OF(orders));
     tcase_add_test(c, half_a_request_gives_way_once_it_stalls);

@@ -312,7 +312,6 @@ int main(void)
 {
     Suite *s = suite_create("http_server");
     TCase *c = tcase_create("http_server");
-    tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, bodies_come_whole_and_go_back_whole, 0, COUNT_OF(bodies));
     tcase_add_test(c, a_chunked_body_comes_whole);
     tcase_add_test(c, a_body_over_the_limit_is_swallowed);

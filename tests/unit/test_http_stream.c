@@ -145,7 +145,6 @@ int main(void)
     no_proxies();
     Suite *s = suite_create("http_stream");
     TCase *c = tcase_create("http_stream");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, the_whole_call_has_a_deadline);
     tcase_add_test(c, silence_counts_from_the_last_byte);
     tcase_add_test(c, chunks_are_handed_over_as_they_come);

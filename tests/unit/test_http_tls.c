@@ -345,7 +345,6 @@ int main(void)
     no_proxies();
     Suite *s = suite_create("http_tls");
     TCase *c = tcase_create("http_tls");
-    tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, whom_the_client_trusts, 0, COUNT_OF(trusts));
     tcase_add_loop_test(c, with_a_ca_given_no_other_counts, 0, COUNT_OF(system_trusts));
     tcase_add_test(c, a_rotated_ca_file_is_picked_up);

@@ -1,7 +1,7 @@
 /* The order of requests when the server's buffers hold more than one turn should handle. */
 #include "http_fixture.h"
 
-#define DEAR_US   6000 /* more than one turn may take */
+#define DEAR_MS   6 /* more than one turn may take */
 #define DEAR_ONES 4
 #define TURNS     200
 
@@ -16,7 +16,7 @@ static void handle_in_order(void *ctx, struct http_request *r)
     size_t n = strlen(o->paths);
     (void)snprintf(o->paths + n, sizeof(o->paths) - n, "%.*s ", STR_ARG(r->path));
     if (str_starts(r->path, STR("/dear")))
-        (void)usleep(DEAR_US);
+        idle_clock_pass(DEAR_MS);
     r->kind = FIXTURE_KIND;
     o->http.handled++;
     respond(r, STR("done"));
@@ -146,7 +146,6 @@ int main(void)
 {
     Suite *s = suite_create("http_turns");
     TCase *c = tcase_create("http_turns");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, a_connection_has_one_request_a_turn);
     tcase_add_test(c, a_verb_waits_for_one_dear_request);
     tcase_add_test(c, what_waits_outlives_the_end_of_its_bytes);

@@ -323,7 +323,6 @@ int main(void)
 {
     Suite *suite = suite_create("jcut");
     TCase *t = tcase_create("jcut");
-    tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, cuts_lists, 0, COUNT_OF(lists));
     tcase_add_loop_test(t, cuts_lines, 0, COUNT_OF(lines));
     tcase_add_test(t, consumer_may_stop);

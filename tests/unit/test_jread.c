@@ -492,7 +492,6 @@ int main(void)
 {
     Suite *suite = suite_create("jread");
     TCase *t = tcase_create("jread");
-    tcase_set_timeout(t, 60);
     tcase_add_test(t, views_do_not_copy);
     tcase_add_loop_test(t, reads_strings_in_runs, 0, COUNT_OF(runs));
     tcase_add_loop_test(t, reads_integers, 0, COUNT_OF(integers));

@@ -472,7 +472,6 @@ int main(void)
 {
     Suite *suite = suite_create("jread");
     TCase *t = tcase_create("syntax");
-    tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, accepts, 0, COUNT_OF(good));
     tcase_add_loop_test(t, refuses, 0, COUNT_OF(bad));
     tcase_add_test(t, refuses_nul);

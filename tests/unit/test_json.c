@@ -372,7 +372,6 @@ int main(void)
 {
     Suite *suite = suite_create("json");
     TCase *t = tcase_create("json");
-    tcase_set_timeout(t, 100);
     tcase_add_test(t, agrees_with_jansson);
     tcase_add_test(t, survives_a_round_trip);
     tcase_add_test(t, cuts_what_jansson_reads);

@@ -408,7 +408,6 @@ int main(void)
 {
     Suite *s = suite_create("kubectl_pods");
     TCase *t = tcase_create("kubectl_pods");
-    tcase_set_timeout(t, 60);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, pages);
     tcase_add_test(t, expired);

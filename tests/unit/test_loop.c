@@ -481,7 +481,6 @@ int main(void)
 {
     Suite *s = suite_create("loop");
     TCase *c = tcase_create("loop");
-    tcase_set_timeout(c, 60);
     tcase_add_test(c, timers_fire_in_order_of_time_then_of_arming);
     tcase_add_test(c, a_timer_of_zero_waits_for_the_next_turn);
     tcase_add_test(c, a_timer_may_cancel_one_that_is_due);

@@ -306,7 +306,6 @@ int main(void)
 {
     Suite *s = suite_create("reload");
     TCase *t = tcase_create("reload");
-    tcase_set_timeout(t, 60);
     tcase_add_test(t, what_may_change);
     tcase_add_test(t, the_document_is_the_table);
     tcase_add_loop_test(t, merged, 0, COUNT_OF(merges));

@@ -180,7 +180,6 @@ int main(void)
     }
     Suite *s = suite_create("reload_files");
     TCase *t = tcase_create("reload_files");
-    tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_missing_file_that_appears, 0, 2);
     tcase_add_test(t, a_signal_takes_the_certificate);
     tcase_add_test(t, a_signal_takes_the_token_for_the_api_server);

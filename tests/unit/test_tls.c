@@ -328,7 +328,6 @@ int main(void)
     }
     Suite *s = suite_create("tls");
     TCase *c = tcase_create("tls");
-    tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, whom_it_lets_in, 0, COUNT_OF(clients));
     tcase_add_loop_test(c, whom_it_leaves_to_others, 0, COUNT_OF(clients));
     tcase_add_test(c, large_bodies);

@@ -332,6 +332,7 @@ START_TEST(the_waste_is_told_once_it_is_known)
     g.service.learn.known = true;
     g.service.learn.waste = 12.0581;
     for (unsigned i = 0; i < 1000 && !has_waste(&p); i++) {
+        idle_clock_pass(10);
         run_turns(g.service.loop, 10);
         ui_client_read(&p);
     }
@@ -551,7 +552,6 @@ int main(void)
 {
     Suite *s = suite_create("ui_feed");
     TCase *c = tcase_create("ui_feed");
-    tcase_set_timeout(c, 120);
     tcase_add_loop_test(c, a_page_comes_to_show_what_is, 1, 4);
     tcase_add_test(c, when_too_many_go_it_begins_anew);
     tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);

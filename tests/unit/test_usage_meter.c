@@ -2,6 +2,8 @@
 #include "node/usage/usage_meter.h"
 
 #include "base/log.h"
+
+#define REAL_CLOCK
 #include "on_loop.h"
 
 #include <ftw.h>
@@ -293,7 +295,6 @@ int main(void)
 {
     Suite *s = suite_create("usage_meter");
     TCase *c = tcase_create("usage_meter");
-    tcase_set_timeout(c, 120);
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, pods_and_others);
     tcase_add_test(c, a_container_that_is_not_known_yet);
@@ -303,7 +304,6 @@ int main(void)
     tcase_add_test(c, a_lost_card);
     suite_add_tcase(s, c);
     c = tcase_create("hangs");
-    tcase_set_timeout(c, 120);
     tcase_add_checked_fixture(c, set_up_late, tear_down);
     tcase_add_test(c, a_driver_that_hangs);
     suite_add_tcase(s, c);

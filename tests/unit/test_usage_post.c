@@ -231,7 +231,6 @@ int main(void)
 {
     Suite *s = suite_create("usage_post");
     TCase *c = tcase_create("usage_post");
-    tcase_set_timeout(c, 60);
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, is_made_and_written);
     tcase_add_test(c, at_most_every_minute);

@@ -106,19 +106,20 @@ START_TEST(a_process_past_mps)
     run_turns(rig.loop, 2);
     ck_assert_uint_eq(mps_counts(m.mps).found, 0);
     mps_enable(m.mps, true);
+    rig_pass_s(1);
     run_while(rig.loop, rig.changes == 0);
     ck_assert_str_is(mps_fault(m.mps, 1), "container main of pod ns/p1 uses the card past MPS");
     ck_assert_uint_eq(mps_fault(m.mps, 0).n, 0);
     ck_assert_uint_eq(mps_counts(m.mps).outside, 1);
     /* once */
     uint64_t before = gpu_watch_state(rig.gpu).polls;
-    rig.passed_ms += 31000;
+    rig_pass_s(31);
     run_while(rig.loop, gpu_watch_state(rig.gpu).polls < before + 5);
     ck_assert_uint_eq(mps_counts(m.mps).found, 1);
     ck_assert_uint_eq(rig.changes, 1);
     /* its end clears the card */
     world_write(&rig.world, CARD SECOND);
-    rig.passed_ms += 31000;
+    rig_pass_s(31);
     run_while(rig.loop, rig.changes == 1);
     ck_assert_uint_eq(mps_fault(m.mps, 1).n, 0);
 }
@@ -129,7 +130,7 @@ END_TEST
 static void look(void)
 {
     uint64_t before = gpu_watch_state(rig.gpu).polls;
-    rig.passed_ms += 31000;
+    rig_pass_s(31);
     run_while(rig.loop, gpu_watch_state(rig.gpu).polls < before + 5);
 }
 
@@ -139,6 +140,7 @@ START_TEST(a_container_that_starts_again)
 {
     char world[256];
     mps_enable(m.mps, true);
+    rig_pass_s(1);
     for (unsigned i = 1; i <= 3; i++) {
         char id[CGROUP_ID_BYTES];
         (void)snprintf(id, sizeof(id), "%u" HEX63, i);
@@ -160,7 +162,7 @@ START_TEST(a_container_that_starts_again)
         ck_assert_uint_eq(mps_counts(m.mps).outside, 0);
     }
     ck_assert_uint_eq(mps_counts(m.mps).found, 1);
-    rig.passed_ms += 3600000;
+    rig_pass_s(3600);
     world_write(&rig.world, world);
     look();
     ck_assert_uint_eq(mps_counts(m.mps).found, 2);
@@ -191,6 +193,7 @@ START_TEST(the_server_is_skipped)
     world_write(&rig.world, CARD "process pid=42 mib=1\nprocess pid=44 mib=1\n" SECOND
                                  "process pid=42 mib=1\nprocess pid=43 mib=1\n");
     mps_enable(m.mps, true);
+    rig_pass_s(1);
     run_while(rig.loop, rig.changes < 2);
     ck_assert_uint_eq(mps_counts(m.mps).outside, 2);
     ck_assert_str_is(mps_fault(m.mps, 0),

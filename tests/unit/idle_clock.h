@@ -44,7 +44,7 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int epoll_wait(int fd, struct epoll_event *events, int most, int timeout_ms)
 {
-    int n = epoll_pwait(fd, events, most, timeout_ms, NULL);
+    int n = (int)syscall(SYS_epoll_pwait, fd, events, most, timeout_ms, NULL, (size_t)0);
     if (n == 0 && timeout_ms > 0)
         idle_clock_pass((uint64_t)timeout_ms);
     return n;

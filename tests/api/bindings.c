@@ -95,7 +95,7 @@ void binding_annotate(const struct posted *b, struct pod_object *p)
         p->dev = b->dev;
         p->mem = b->mem;
     }
-    if (b->plugin == PLUGIN_HAMI || b->plugin == PLUGIN_TENCENT)
+    if (plugin_has_devices(b->plugin) || b->plugin == PLUGIN_TENCENT)
         p->on = b->on;
     if (b->allocation.there)
         p->allocation = b->allocation;

@@ -26,7 +26,14 @@ const struct plugin_names plugin_names[PLUGINS] = {
                      .mem = "nvidia.com/gpumem",
                      .cores = "nvidia.com/gpucores",
                      .count = "nvidia.com/gpu",
+                     .percent = "nvidia.com/gpumem-percentage",
                      .assigned = "hami.io/bind-phase"},
+    [PLUGIN_VGPU] = {.dialect = "volcano-vgpu",
+                     .mem = "volcano.sh/vgpu-memory",
+                     .cores = "volcano.sh/vgpu-cores",
+                     .count = "volcano.sh/vgpu-number",
+                     .percent = "volcano.sh/vgpu-memory-percentage",
+                     .assigned = "volcano.sh/bind-phase"},
 };
 
 #define ELASTIC_SEAT "elasticgpu.io/container-c"
@@ -134,7 +141,7 @@ void plugin_write_pod(struct text *t, const struct pod_object *p)
         plugin_annotation(t, plugin_names[p->plugin].assigned, &p->assigned);
         return;
     }
-    if (p->plugin == PLUGIN_HAMI) {
+    if (plugin_has_devices(p->plugin)) {
         hami_write_pod(t, p);
         return;
     }
@@ -152,8 +159,10 @@ void plugin_write_node(struct text *t, const struct node_object *n)
 
 bool plugin_read_binding(json_t *notes, struct posted *ret)
 {
-    if (json_object_get(notes, "hami.io/vgpu-node") != NULL) {
-        ret->plugin = PLUGIN_HAMI;
+    for (unsigned i = 0; i < PLUGINS; i++) {
+        if (!plugin_has_devices((enum plugin)i) || !hami_is_binding(notes, (enum plugin)i))
+            continue;
+        ret->plugin = (enum plugin)i;
         hami_read_binding(notes, ret);
         return true;
     }
@@ -182,7 +191,7 @@ bool plugin_waits(const struct pod_object *p)
 {
     if (p->plugin == PLUGIN_ELASTIC)
         return false;
-    if (p->plugin == PLUGIN_HAMI)
+    if (plugin_has_devices(p->plugin))
         return strcmp(p->assigned.z, "success") != 0;
     return p->plugin == PLUGIN_GPUSHARE ? strcmp(p->assigned.z, "false") == 0
                                         : strcmp(p->assigned.z, "true") != 0;

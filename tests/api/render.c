@@ -52,19 +52,20 @@ static void amount(struct text *t, const char *key, int64_t value)
     text_f(t, "%s\"%s\":\"%lld\"", between, key, (long long)value);
 }
 
-/* HAMi's resources: so many cards, and so much of each. */
+/* The resources of HAMi's family: so many cards, and so much of each. */
 static void devices(struct text *t, const struct pod_object *p, const struct container_object *c)
 {
+    const struct plugin_names *names = &plugin_names[p->plugin];
     int64_t cards = p->count > 0 ? p->count : 1;
     if (!c->named)
         return;
-    amount(t, "nvidia.com/gpu", cards);
+    amount(t, names->count, cards);
     if (c->mem > 0)
-        amount(t, "nvidia.com/gpumem", c->mem / cards);
+        amount(t, names->mem, c->mem / cards);
     if (c->cores > 0)
-        amount(t, "nvidia.com/gpucores", c->cores / cards);
+        amount(t, names->cores, c->cores / cards);
     if (p->percent > 0 && p->percent < 100)
-        amount(t, "nvidia.com/gpumem-percentage", p->percent);
+        amount(t, names->percent, p->percent);
 }
 
 static void container(struct text *t, unsigned number, const struct pod_object *p,
@@ -81,7 +82,7 @@ static void container(struct text *t, unsigned number, const struct pod_object *
             text_f(t, "\"cpu\":\"%lldm\"", c->cpu == 0 ? 100LL : (long long)c->cpu);
         else if (c->memory > 0)
             amount(t, "memory", c->memory);
-        if (p->plugin == PLUGIN_HAMI) {
+        if (plugin_has_devices(p->plugin)) {
             devices(t, p, c);
             continue;
         }
@@ -255,8 +256,8 @@ static void table(struct text *t, const struct node_object *n)
 
 static void capacity(struct text *t, const struct node_object *n)
 {
-    if (n->plugin == PLUGIN_HAMI) {
-        quantity(t, "nvidia.com/gpu", plugin_parts(n));
+    if (plugin_has_devices(n->plugin)) {
+        quantity(t, plugin_names[n->plugin].count, plugin_parts(n));
         return;
     }
     quantity(t, plugin_names[n->plugin].mem, n->mem);
@@ -302,8 +303,9 @@ static void node(struct text *t, const struct node_object *n)
     text_z(t, "}},\"spec\":{},\"status\":{\"capacity\":{");
     capacity(t, n);
     text_z(t, "\"cpu\":\"8\"},\"allocatable\":{");
-    if (n->plugin == PLUGIN_HAMI)
-        quantity(t, "nvidia.com/gpu", n->allocatable > 0 ? plugin_parts(n) : n->allocatable);
+    if (plugin_has_devices(n->plugin))
+        quantity(t, plugin_names[n->plugin].count,
+                 n->allocatable > 0 ? plugin_parts(n) : n->allocatable);
     else
         quantity(t, plugin_names[n->plugin].mem, n->allocatable);
     quantity(t, "memory", n->memory == 0 ? -1 : n->memory);

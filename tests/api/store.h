@@ -35,6 +35,7 @@ enum plugin {
     PLUGIN_ELASTIC,
     PLUGIN_TENCENT,
     PLUGIN_HAMI,
+    PLUGIN_VGPU, /* Volcano's vGPU plugin */
     PLUGINS
 };
 
@@ -66,7 +67,7 @@ struct grants_object {
     struct {
         uint8_t container;
         uint8_t card;
-        uint8_t cores; /* only of a list of HAMi's */
+        uint8_t cores; /* only of a list of HAMi's family */
         int32_t amount;
     } at[MAX_GRANTS];
 };
@@ -106,7 +107,7 @@ struct pod_object {
     struct name mem;
     struct name assigned;
     struct name assume;
-    struct name on; /* annotation of the node, HAMi's or gpu-manager's */
+    struct name on; /* annotation of the node, of HAMi's family or gpu-manager's */
     struct grants_object allocation;
     bool was_allocated; /* has or had an allocation that no Binding wrote */
     struct name note;
@@ -121,11 +122,12 @@ struct card_object {
     int8_t model;  /* 0: none in the row */
     int8_t numa;   /* -1: none in the row */
     uint8_t pci;   /* the number in its PCI address; 0: none in the row */
-    uint8_t count; /* of HAMi's table: into how many parts the card is divided */
+    uint8_t count; /* of the table of HAMi's family: into how many parts the card is divided */
     int64_t mem;
 };
 
-/* HAMi's annotation hami.io/mutex.lock: "TIME,NAMESPACE,NAME". */
+/* HAMi's annotation hami.io/mutex.lock: "TIME,NAMESPACE,NAME"; hamivgpu of Volcano's vGPU plugin:
+ * "TIME". */
 struct lock_object {
     char z[80]; /* empty: absent */
 };
@@ -152,6 +154,7 @@ struct node_object {
     struct name max_pods;
     struct name placement;
     struct lock_object lock;
+    struct lock_object vgpu_lock;
     struct name ill;   /* cards that Volcano's plugin calls ill */
     struct name given; /* the annotation dra-cards */
     bool given_all;    /* the label that gives all cards to DRA */

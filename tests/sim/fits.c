@@ -3,6 +3,7 @@
  * container where containers may have different cards. The answer is FITS_PERHAPS where it depends
  * on the choice between several cards.
  */
+#include "api/plugins.h"
 #include "locks.h"
 #include "oracle.h"
 #include "quotas.h"
@@ -347,7 +348,7 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return quotas_allow_card(&s.quota, node, 0) ? unless(s.quota.unsure) : FITS_NOT;
     if (wait_apart(&s.wait) || (s.wait.cards != 0 && pod_object_cards(p) > 1))
         return FITS_NOT;
-    if (p->plugin == PLUGIN_HAMI && locks_wait(node))
+    if (plugin_has_devices(p->plugin) && locks_wait(node, p->plugin))
         return FITS_NOT;
     bool chosen = p->plugin == PLUGIN_TENCENT;
     if (chosen && !p->whole)
@@ -378,7 +379,7 @@ static bool is_kept_from(const struct pod_object *q, const struct pod_object *p,
 
 static bool is_simple(const struct pod_object *p)
 {
-    return pod_object_plain(p) && p->plugin != PLUGIN_HAMI &&
+    return pod_object_plain(p) && !plugin_has_devices(p->plugin) &&
            pod_object_lasting_mem(p) == pod_object_mem(p) && pod_object_exclusive(p) == 0 &&
            p->model == 0 && p->uuid == 0 && !p->isolated && p->affinity.z[0] == '\0' &&
            p->anti_affinity.z[0] == '\0';

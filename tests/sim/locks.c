@@ -3,18 +3,20 @@
 
 #include "api/plugins.h"
 #include "server.h"
+#include "vgpus.h"
 
 #include <stdlib.h>
 
 /* The API server's --request-timeout, and one second for etcd. */
 #define LATE_MS 61000
 
-/* A PATCH of a node's lock. */
+/* A PATCH of a node's lock, of HAMi's or of Volcano's. */
 struct lock_write {
     struct happening h; /* fires a late one */
     struct lock_write *next;
     struct name node;
     uint64_t rv; /* the version of the node that it is for */
+    enum plugin plugin;
     struct lock_object lock;
     unsigned sender;
     uint64_t incarnation;
@@ -31,7 +33,7 @@ static struct set {
     uint64_t incarnation;
     bool bound;   /* its pod was bound to the node */
     bool refused; /* the API server said since that the process has no right to nodes */
-} sets[MAX_NODES];
+} sets[PLUGINS][MAX_NODES];
 
 void locks_reset(void)
 {
@@ -41,10 +43,17 @@ void locks_reset(void)
         unplan(&w->h);
         free(w);
     }
-    for (unsigned i = 0; i < MAX_NODES; i++) {
-        unplan(&sets[i].release);
-        sets[i] = (struct set){.bound = false};
+    for (unsigned i = 0; i < PLUGINS * MAX_NODES; i++) {
+        struct set *s = &sets[i / MAX_NODES][i % MAX_NODES];
+        unplan(&s->release);
+        *s = (struct set){.bound = false};
     }
+    vgpus_reset();
+}
+
+static struct lock_object *lock_of(struct node_object *n, enum plugin plugin)
+{
+    return plugin == PLUGIN_VGPU ? &n->vgpu_lock : &n->lock;
 }
 
 /* ---- who waits ---- */
@@ -55,11 +64,12 @@ static bool waits_on(const struct pod_object *p, unsigned node)
            plugin_waits(p) && strcmp(p->node.z, store.nodes[node].name.z) == 0;
 }
 
-bool locks_wait(unsigned node)
+bool locks_wait(unsigned node, enum plugin plugin)
 {
     bool any = false;
     for (unsigned i = 0; i < store.n_pods; i++)
-        any = any || waits_on(&store.pods[i], node);
+        any = any || (plugin == PLUGIN_VGPU ? vgpu_waits(&store.pods[i], node)
+                                            : waits_on(&store.pods[i], node));
     return any;
 }
 
@@ -91,7 +101,7 @@ static unsigned named_by(const struct lock_object *l)
 
 /* Whether nothing but cardpack and the plugin decides which pod waits. Other clients bind pods
  * without a lock, a node that comes back has none, and a pod may get the Binding of another one. */
-static bool is_strict(void)
+bool locks_strict(void)
 {
     return world.set.permille[FAULT_FOREIGN] == 0 && world.set.permille[FAULT_NODES] == 0 &&
            !world.set.foreign && world.set.uid_precondition && !world.set.rogue;
@@ -111,7 +121,7 @@ static void check_write(const struct lock_write *w, unsigned node)
         if (is_set(&w->lock))
             sim_check(names(&w->lock, p));
         else
-            sim_check(!is_strict() || !names(old, p));
+            sim_check(!locks_strict() || !names(old, p));
     }
 }
 
@@ -122,6 +132,28 @@ static bool is_named_on(const struct lock_object *l, unsigned node)
     return slot != MAX_PODS && strcmp(store.pods[slot].node.z, store.nodes[node].name.z) == 0;
 }
 
+/* Whether another client has bound a pod to the node: perhaps the one that the lock is for. */
+static bool has_foreign(unsigned node)
+{
+    bool any = false;
+    for (unsigned i = 0; i < store.n_pods; i++)
+        any = any ||
+              (oracle_by(i) == NULL && strcmp(store.pods[i].node.z, store.nodes[node].name.z) == 0);
+    return any;
+}
+
+/* Volcano's lock names no pod: that of a pod that was bound is known by its text. */
+static void note_set(const struct lock_write *w, struct set *s, unsigned node)
+{
+    bool again = strcmp(s->lock.z, w->lock.z) == 0;
+    s->bound = w->plugin == PLUGIN_VGPU ? has_foreign(node) || (again && s->bound)
+                                        : is_named_on(&w->lock, node);
+    s->lock = w->lock;
+    s->sender = w->sender;
+    s->incarnation = w->incarnation;
+    s->refused = false;
+}
+
 static unsigned commit(const struct lock_write *w)
 {
     unsigned node = store_find_node(name_str(&w->node));
@@ -129,16 +161,14 @@ static unsigned commit(const struct lock_write *w)
         return 404;
     if (store.nodes[node].rv != w->rv)
         return 409;
-    check_write(w, node);
+    if (w->plugin == PLUGIN_VGPU)
+        vgpus_written(&w->lock, node);
+    else
+        check_write(w, node);
     struct node_object n = store.nodes[node];
-    n.lock = w->lock;
-    if (is_set(&w->lock)) {
-        sets[node].lock = w->lock;
-        sets[node].sender = w->sender;
-        sets[node].incarnation = w->incarnation;
-        sets[node].refused = false;
-        sets[node].bound = is_named_on(&w->lock, node);
-    }
+    *lock_of(&n, w->plugin) = w->lock;
+    if (is_set(&w->lock))
+        note_set(w, &sets[w->plugin][node], node);
     trace("lock", str_of(w->lock.z), node, w->sender);
     store_put_node(node, &n);
     return 200;
@@ -178,16 +208,21 @@ static void write_in_doubt(struct flight *f, const struct lock_write *w)
         reply_status(f, 504, "Timeout", "request did not complete within requested timeout", "");
 }
 
-/* {"metadata":{"resourceVersion":"7","annotations":{"hami.io/mutex.lock":TEXT or null}}} */
+/* {"metadata":{"resourceVersion":"7","annotations":{"hami.io/mutex.lock":TEXT or null}}}, or
+ * hamivgpu in place of it. */
 static struct lock_write write_read(const struct flight *f, const struct api_request *r)
 {
     json_error_t error;
-    struct lock_write w = {
-        .node = name_from(r->name), .sender = f->sender, .incarnation = f->incarnation};
+    struct lock_write w = {.node = name_from(r->name),
+                           .plugin = PLUGIN_HAMI,
+                           .sender = f->sender,
+                           .incarnation = f->incarnation};
     json_t *root = json_loadb(f->body.p, f->body.n, 0, &error);
     json_t *metadata = json_object_get(root, "metadata");
     json_t *notes = json_object_get(metadata, "annotations");
-    json_t *lock = json_object_get(notes, "hami.io/mutex.lock");
+    if (json_object_get(notes, hami_locks[PLUGIN_VGPU]) != NULL)
+        w.plugin = PLUGIN_VGPU;
+    json_t *lock = json_object_get(notes, hami_locks[w.plugin]);
     const char *rv = json_string_value(json_object_get(metadata, "resourceVersion"));
     sim_check(json_object_size(root) == 1 && json_object_size(notes) == 1 && rv != NULL);
     sim_check(str_to_u64(str_of(rv), UINT64_MAX, &w.rv));
@@ -231,8 +266,10 @@ void serve_node(struct flight *f, const struct api_request *r)
 void locks_refused(const struct flight *f, const struct api_request *r)
 {
     unsigned node = store_find_node(r->name);
-    if (r->verb == API_NODE && node != MAX_NODES && sets[node].sender == f->sender)
-        sets[node].refused = true;
+    for (unsigned i = 0; r->verb == API_NODE && node != MAX_NODES && i < PLUGINS; i++) {
+        struct set *s = &sets[i][node];
+        s->refused = s->refused || s->sender == f->sender;
+    }
 }
 
 /* ---- Bindings ---- */
@@ -241,19 +278,27 @@ void locks_bound(const struct order *o, unsigned slot)
 {
     const struct pod_object *p = &store.pods[slot];
     unsigned node = store_find_node(name_str(&p->node));
+    if (o->is.plugin == PLUGIN_VGPU)
+        vgpus_bound(slot);
     if (o->is.plugin != PLUGIN_HAMI)
         return;
     sim_check(node != MAX_NODES);
     for (unsigned i = 0; i < store.n_pods; i++)
         sim_check(i == slot || oracle_by(i) == NULL || !waits_on(&store.pods[i], node));
-    sim_check(!is_strict() || names(&store.nodes[node].lock, p));
+    sim_check(!locks_strict() || names(&store.nodes[node].lock, p));
 }
 
 void locks_changed(const struct change *c)
 {
+    const struct pod_object *p = &c->new.pod;
+    bool bound = c->kind == CACHE_PODS && p->plugin == PLUGIN_VGPU && p->node.z[0] != '\0' &&
+                 c->old.pod.node.z[0] == '\0';
     for (unsigned i = 0; c->kind == CACHE_PODS && i < store.n_nodes; i++) {
-        if (is_set(&sets[i].lock) && is_named_on(&sets[i].lock, i))
-            sets[i].bound = true;
+        struct set *s = sets[PLUGIN_HAMI];
+        if (is_set(&s[i].lock) && is_named_on(&s[i].lock, i))
+            s[i].bound = true;
+        if (bound && strcmp(p->node.z, store.nodes[i].name.z) == 0)
+            sets[PLUGIN_VGPU][i].bound = true;
     }
 }
 
@@ -262,7 +307,7 @@ void locks_changed(const struct change *c)
 static void on_release(struct happening *h)
 {
     struct set *s = CONTAINER_OF(h, struct set, release);
-    unsigned node = (unsigned)(s - sets);
+    unsigned node = (unsigned)(s - sets[PLUGIN_HAMI]);
     struct node_object n = store.nodes[node];
     if (!n.exists || !is_set(&n.lock) || strcmp(n.lock.z, s->served.z) != 0)
         return;
@@ -291,20 +336,23 @@ static void acknowledge(unsigned slot, unsigned node)
     store_put_pod(slot, &p);
     if (!names(&store.nodes[node].lock, &p))
         return;
-    sets[node].served = store.nodes[node].lock;
-    sets[node].release.fire = on_release;
-    plan(&sets[node].release, draw(2) == 0 ? 0 : draw(3000));
+    struct set *s = &sets[PLUGIN_HAMI][node];
+    s->served = store.nodes[node].lock;
+    s->release.fire = on_release;
+    plan(&s->release, draw(2) == 0 ? 0 : draw(3000));
 }
 
 void locks_call(unsigned slot)
 {
     struct pod_object p = store.pods[slot];
     unsigned node = store_find_node(name_str(&p.node));
+    if (p.plugin == PLUGIN_VGPU && node != MAX_NODES)
+        vgpus_call(slot, node);
     if (node == MAX_NODES || !waits_on(&p, node))
         return;
     unsigned found = found_by_plugin(node);
     trace("plugin is called", name_str(&p.uid), (int64_t)found, (int64_t)slot);
-    if (oracle_by(slot) != NULL && is_strict())
+    if (oracle_by(slot) != NULL && locks_strict())
         sim_check(found == slot && is_set(&store.nodes[node].lock));
     if (found != MAX_PODS && waits_on(&store.pods[found], node)) {
         acknowledge(found, node);
@@ -317,14 +365,19 @@ void locks_call(unsigned slot)
 
 /* ---- at rest ---- */
 
+static bool is_settled(unsigned node, enum plugin plugin)
+{
+    const struct lock_object *l = lock_of(&store.nodes[node], plugin);
+    const struct set *s = &sets[plugin][node];
+    const struct proc *p = &procs[s->sender];
+    return !store.nodes[node].exists || !is_set(l) || strcmp(l->z, s->lock.z) != 0 || s->bound ||
+           s->refused || !proc_runs(p) || p->incarnation != s->incarnation;
+}
+
 bool locks_settled(void)
 {
     for (unsigned i = 0; i < store.n_nodes; i++) {
-        const struct lock_object *l = &store.nodes[i].lock;
-        const struct set *s = &sets[i];
-        const struct proc *p = &procs[s->sender];
-        if (store.nodes[i].exists && is_set(l) && strcmp(l->z, s->lock.z) == 0 && !s->bound &&
-            !s->refused && proc_runs(p) && p->incarnation == s->incarnation)
+        if (!is_settled(i, PLUGIN_HAMI) || !is_settled(i, PLUGIN_VGPU))
             return false;
     }
     return late == NULL;
@@ -333,5 +386,7 @@ bool locks_settled(void)
 bool locks_keep_out(unsigned node, const struct pod_object *p)
 {
     const struct lock_object *l = &store.nodes[node].lock;
+    if (p->plugin == PLUGIN_VGPU)
+        return vgpus_keep_out(node);
     return p->plugin == PLUGIN_HAMI && is_set(l) && !names(l, p);
 }

@@ -1,7 +1,7 @@
 /*
- * The locks of nodes whose device plugin is HAMi's (docs/dialects.md): GET and PATCH of a node at
- * the simulated API server, the plugin that serves the pod which the lock names, and the rules of
- * the oracle:
+ * The locks of nodes whose device plugin is HAMi's (docs/dialects.md; Volcano's lock: vgpus.h): GET
+ * and PATCH of a node at the simulated API server, the plugin that serves the pod which the lock
+ * names, and the rules of the oracle:
  *
  * - At most one pod that cardpack placed waits for the plugin on a node, and the lock names it: a
  *   call of the kubelet for its container then gets the cards of no other pod.
@@ -18,8 +18,11 @@
 
 void locks_reset(void);
 
-/* Whether a pod waits on the node for HAMi's plugin. */
-bool locks_wait(unsigned node);
+/* Whether a pod waits on the node for this plugin of HAMi's family. */
+bool locks_wait(unsigned node, enum plugin plugin);
+
+/* Whether nothing but cardpack and the plugin decides which pod waits. */
+bool locks_strict(void);
 
 /* An object has changed. */
 void locks_changed(const struct change *c);

@@ -18,6 +18,7 @@
  */
 #include "oracle.h"
 
+#include "api/plugins.h"
 #include "locks.h"
 #include "managers.h"
 #include "quotas.h"
@@ -269,7 +270,7 @@ void oracle_turned(const struct proc *p)
 /* Whether the plugin orders pods by the time in nanoseconds at which the card was reserved. */
 static bool is_timed(enum plugin plugin)
 {
-    return plugin != PLUGIN_ELASTIC && plugin != PLUGIN_HAMI;
+    return plugin != PLUGIN_ELASTIC && !plugin_has_devices(plugin);
 }
 
 /* A Binding for cards of another plugin has no annotations. */

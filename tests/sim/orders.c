@@ -1,6 +1,7 @@
 /* Checks that a Binding says what was decided and gives the pod what its spec asks for. */
 #include "oracle.h"
 
+#include "api/plugins.h"
 #include "server.h"
 
 /* The index, such as "0,2", names all decided cards. */
@@ -93,7 +94,7 @@ static void check_seats(const struct pod_object *p, const struct order *o)
     sim_check(named == o->is.allocation.n);
 }
 
-/* HAMi's list gives each container different cards, and of each what it asks for. */
+/* The list of HAMi's family gives each container different cards, and of each what it asks for. */
 static void check_devices(const struct pod_object *p, const struct order *o,
                           const struct decision *d)
 {
@@ -131,7 +132,7 @@ static void check_annotations(const struct pod_object *p, const struct order *o,
         sim_check(p->plugin == PLUGIN_ELASTIC || strcmp(o->is.assigned.z, "false") == 0);
         return;
     }
-    if (p->plugin == PLUGIN_HAMI) {
+    if (plugin_has_devices(p->plugin)) {
         check_devices(p, o, d);
         return;
     }

@@ -21,8 +21,8 @@ static enum plugin some_plugin(void)
 {
     unsigned n = 0;
     enum plugin found = PLUGIN_GPUSHARE;
-    if (world.set.locks && draw(8) > 0)
-        return PLUGIN_HAMI;
+    if (world.set.locks != PLUGIN_GPUSHARE && draw(8) > 0)
+        return world.set.locks;
     if (draw(4) == 0)
         return found;
     for (unsigned i = PLUGIN_GPUSHARE + 1; i < PLUGINS; i++) {
@@ -102,15 +102,18 @@ static void make_by_cores(struct pod_object *p)
     c->cores = 100 * (int64_t)p->count;
 }
 
-/* Of each card so much. 100 of compute are all of it, and no memory is all memory. */
+/* HAMi's family: of each card so much. 100 of compute are all of it, and no memory is all memory.
+ */
 static void make_hami(struct pod_object *p)
 {
     struct container_object *c = NULL;
     unsigned asks = 0;
     for (unsigned i = 0; i < p->n_containers; i++) {
         struct container_object *its = &p->containers[i];
-        if (its->named && asks > 0 && kind(KIND_QUOTAS)) {
-            its->named = false; /* several containers with a quota are not counted here */
+        /* Volcano's plugin serves one; several with a quota are not counted here. */
+        if (its->named && asks > 0 &&
+            (kind(KIND_QUOTAS) || (p->plugin == PLUGIN_VGPU && draw(12) > 0))) {
+            its->named = false;
             its->mem = its->cores = 0;
         }
         asks += its->named ? 1 : 0;
@@ -162,15 +165,18 @@ bool plugins_allocate(struct pod_object *p)
         return false;
     p->idx = p->plugin == PLUGIN_VOLCANO ? name_of("", draw(3)) : name_from(STR(""));
     if (p->plugin != PLUGIN_ELASTIC) {
-        p->assigned = name_from(p->plugin == PLUGIN_HAMI ? STR("allocating") : STR("false"));
-        p->assume = name_of("", SIM_EPOCH_NS / (p->plugin == PLUGIN_HAMI ? 1000000000 : 1));
+        bool devices = plugin_has_devices(p->plugin);
+        p->assigned = name_from(devices ? STR("allocating") : STR("false"));
+        p->assume = name_of("", SIM_EPOCH_NS / (devices ? 1000000000 : 1));
     }
+    if (p->plugin == PLUGIN_VGPU)
+        p->on = p->node.z[0] != '\0' ? p->node : store.nodes[draw(store.n_nodes)].name;
     if (p->plugin == PLUGIN_VOLCANO)
         return true;
     *g = (struct grants_object){.there = true};
     for (unsigned i = 0; i < p->n_containers; i++) {
         unsigned first = draw(3);
-        if (p->plugin != PLUGIN_HAMI && draw(6) == 0)
+        if (!plugin_has_devices(p->plugin) && draw(6) == 0)
             continue; /* the annotation of this container is missing */
         for (unsigned k = 0; container_object_asks(p, i) && k < pod_object_cards(p); k++) {
             g->at[g->n].container = (uint8_t)i;
@@ -182,8 +188,8 @@ bool plugins_allocate(struct pod_object *p)
     return true;
 }
 
-/* The acknowledgement of HAMi's plugin stays: it would wait for a second call, which does not come.
- */
+/* The acknowledgement of HAMi's family stays: the plugin would wait for a second call, which does
+ * not come. */
 bool plugins_edit(struct pod_object *p)
 {
     struct name assigned = p->assigned;
@@ -208,7 +214,7 @@ bool plugins_edit(struct pod_object *p)
         p->note = name_of("edited ", draw(1000));
         break;
     }
-    if (p->plugin == PLUGIN_HAMI)
+    if (plugin_has_devices(p->plugin))
         p->assigned = assigned;
     p->gated = false;
     return true;
@@ -220,7 +226,7 @@ void plugins_make_table(struct node_object *n)
 {
     static const int64_t sizes[] = {8, 16, 16, 24};
     unsigned index = 0;
-    if (n->plugin != PLUGIN_HAMI)
+    if (!plugin_has_devices(n->plugin))
         return;
     n->has_table = true;
     n->bad_table = draw(30) == 0;
@@ -233,7 +239,8 @@ void plugins_make_table(struct node_object *n)
         c->model = (int8_t)draw(3);
         c->numa = (int8_t)((int)draw(NUMA_NODES + 1) - 1);
         c->ill = draw(12) == 0;
-        index += draw(6) == 0 ? 2 : 1;
+        index += draw(6) == 0 && n->plugin == PLUGIN_HAMI ? 2 : 1;
+        c->numa = n->plugin == PLUGIN_VGPU ? -1 : c->numa;
     }
     plugins_settle_node(n);
 }
@@ -242,8 +249,8 @@ void plugins_settle_node(struct node_object *n)
 {
     int64_t sum = 0;
     if (!n->exists)
-        n->lock = (struct lock_object){.z = ""};
-    if (n->plugin != PLUGIN_HAMI)
+        n->lock = n->vgpu_lock = (struct lock_object){.z = ""};
+    if (!plugin_has_devices(n->plugin))
         return;
     n->has_table = true;
     for (unsigned i = 0; i < n->n_table; i++) {

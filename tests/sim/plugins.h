@@ -14,10 +14,10 @@ void plugins_put_setting(struct text *t);
 void plugins_make_pod(struct pod_object *p);
 void plugins_make_node(struct node_object *n);
 
-/* HAMi's node has a table of its own. */
+/* A node of HAMi's family has a table of its own. */
 void plugins_make_table(struct node_object *n);
 
-/* After a change: what HAMi's node reports agrees with its table. */
+/* After a change: what a node of HAMi's family reports agrees with its table. */
 void plugins_settle_node(struct node_object *n);
 
 /* The plugin reports ill cards. False: it does not. */

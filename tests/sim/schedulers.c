@@ -13,6 +13,7 @@
 #include "oracle.h"
 #include "quotas.h"
 #include "ranks.h"
+#include "vgpus.h"
 
 #include <jansson.h>
 
@@ -413,6 +414,20 @@ static void bind_at_rest(unsigned slot, unsigned node)
         managers_run(slot);
         history_go_on(BIND_MS);
     }
+    if (p->plugin == PLUGIN_VGPU && draw(4) > 0) {
+        locks_call(slot);
+        history_go_on(BIND_MS);
+    }
+}
+
+/* Nothing but time removes a lock whose pod ended before Volcano's plugin had served it. */
+static void await_lock(const struct pod_object *p)
+{
+    unsigned node = 0;
+    while (node < store.n_nodes && (oracle_fits(node, p) != FITS || !locks_keep_out(node, p)))
+        node++;
+    if (node < store.n_nodes && p->plugin == PLUGIN_VGPU && draw(2) == 0)
+        history_go_on(vgpus_free_in_ms(node));
 }
 
 void schedulers_bind_all(void)
@@ -422,6 +437,7 @@ void schedulers_bind_all(void)
         unsigned node = 0;
         if (!p->exists || p->deleting || p->gated || p->node.z[0] != '\0' || pod_object_terminal(p))
             continue;
+        await_lock(p);
         while (node < store.n_nodes && (oracle_fits(node, p) != FITS || locks_keep_out(node, p)))
             node++;
         if (node < store.n_nodes)

@@ -122,12 +122,12 @@ static void claims_draw(struct swarm *s)
 
 /* One or two nodes, for which several pods and replicas compete, and writes whose outcome is not
  * known. */
-static void be_about_locks(struct swarm *s, uint64_t random)
+static void be_about_locks(struct swarm *s, enum plugin plugin, uint64_t random)
 {
     static const enum fault doubts[] = {FAULT_LATE_COMMIT, FAULT_ANSWER_LOST, FAULT_SILENT,
                                         FAULT_ORPHAN};
 
-    s->locks = true;
+    s->locks = plugin;
     s->nodes = 1 + SOME(2);
     s->schedulers = 3;
     s->names = 4 + SOME(8);
@@ -163,19 +163,22 @@ static void plugins_draw(struct swarm *s)
         return;
 
     static const enum plugin by_writes[] = {PLUGIN_HAMI,    PLUGIN_HAMI,    PLUGIN_TENCENT,
-                                            PLUGIN_TENCENT, PLUGIN_VOLCANO, PLUGIN_ELASTIC};
+                                            PLUGIN_TENCENT, PLUGIN_VOLCANO, PLUGIN_ELASTIC,
+                                            PLUGIN_VGPU,    PLUGIN_VGPU};
 
     unsigned often = by_writes[SOME(COUNT_OF(by_writes))];
     s->plugins = 1U << PLUGIN_GPUSHARE | 1U << often;
     if (SOME(3) == 0)
         s->plugins |= 1U << (1 + SOME(PLUGINS - 1));
     s->foreign = SOME(2) == 0 && !s->kinds[KIND_QUOTAS];
-    if ((s->plugins >> PLUGIN_HAMI & 1) != 0)
-        s->kinds[KIND_EXCLUSIVE] = false; /* nvidia.com/gpu is HAMi's then */
+    if ((s->plugins & (1U << PLUGIN_HAMI | 1U << PLUGIN_VGPU)) != 0)
+        s->kinds[KIND_EXCLUSIVE] = false; /* nvidia.com/gpu is HAMi's then, and Volcano's nodes here
+                                             have none */
     if (often == PLUGIN_TENCENT)
         be_about_managers(s, random_next(&random));
-    if (often == PLUGIN_HAMI && !s->faultless && !s->takeovers && SOME(2) == 0)
-        be_about_locks(s, random_next(&random));
+    bool locked = often == PLUGIN_HAMI || often == PLUGIN_VGPU;
+    if (locked && !s->faultless && !s->takeovers && SOME(often == PLUGIN_VGPU ? 4 : 2) == 0)
+        be_about_locks(s, often, random_next(&random));
 }
 
 /* No deletion of the Lease where renewal may take longer than start-settle: if it were deleted

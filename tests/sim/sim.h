@@ -98,11 +98,11 @@ struct swarm {
     bool evicts;
     unsigned guard; /* swap-guard; see swaps.h */
     unsigned
-        plugins;    /* a bit for each enum plugin whose dialect cardpack reads; 0: gpushare alone */
-    bool locks;     /* mainly about the locks of HAMi's nodes */
-    bool foreign;   /* nodes change their plugin, and others bind pods to any node */
-    bool partition; /* each card belongs to DRA or to cardpack; see claims.h */
-    bool dra_on;    /* the setting dra is on, else auto */
+        plugins; /* a bit for each enum plugin whose dialect cardpack reads; 0: gpushare alone */
+    enum plugin locks; /* mainly about the locks of its nodes; PLUGIN_GPUSHARE: no such world */
+    bool foreign;      /* nodes change their plugin, and others bind pods to any node */
+    bool partition;    /* each card belongs to DRA or to cardpack; see claims.h */
+    bool dra_on;       /* the setting dra is on, else auto */
     bool faultless;
     bool takeovers;        /* mainly about takeovers while a Binding is under way */
     bool rogue;            /* the time rules of server.h are broken, rarely */

@@ -1,6 +1,8 @@
 /* Counts what a pod asks for and holds, and what a node has. See slices.h. */
 #include "slices.h"
 
+#include "api/plugins.h"
+
 /* ---- what a pod asks for ---- */
 
 static int64_t amount_of(const struct container_object *c, size_t offset)
@@ -135,6 +137,8 @@ bool pod_object_bad(const struct pod_object *p)
 {
     if (p->plugin == PLUGIN_HAMI)
         return false;
+    if (p->plugin == PLUGIN_VGPU)
+        return asking(p) > 1; /* the plugin finds a pod by the number of all its cards */
     if (p->plugin == PLUGIN_VOLCANO && asking(p) > 1)
         return true; /* the plugin acknowledges the pod with its first container */
     if (p->plugin == PLUGIN_TENCENT && lacks_cores(p))
@@ -326,7 +330,7 @@ static void seats_of(const struct pod_object *p, struct slices *ret)
     ret->n = known > 0 ? ret->n : 0;
 }
 
-/* What a container has at least of each of its HAMi cards, by the spec. */
+/* What a container has at least of each of its cards of HAMi's family, by the spec. */
 static struct slice least_of(const struct pod_object *p, unsigned container)
 {
     struct slice least = {.mem = 0};
@@ -341,7 +345,7 @@ static struct slice least_of(const struct pod_object *p, unsigned container)
     return least;
 }
 
-/* HAMi's plugin gives what the list says. */
+/* A plugin of HAMi's family gives what the list says. */
 static void devices_of(const struct pod_object *p, struct slices *ret)
 {
     for (unsigned i = 0; i < p->allocation.n; i++) {
@@ -363,10 +367,10 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
         return;
     if (p->plugin == PLUGIN_ELASTIC || p->plugin == PLUGIN_TENCENT)
         seats_of(p, ret);
-    if (p->plugin == PLUGIN_HAMI)
+    if (plugin_has_devices(p->plugin))
         devices_of(p, ret);
     counts = counts && p->plugin == PLUGIN_GPUSHARE;
-    if (!counts && p->plugin != PLUGIN_HAMI && pod_object_card(p) >= 0)
+    if (!counts && !plugin_has_devices(p->plugin) && pod_object_card(p) >= 0)
         ret->at[ret->n++] = (struct slice){.card = pod_object_card(p)};
     for (int64_t card = 0; counts && card < GRANTED_CARDS; card++) {
         bool named = false;
@@ -395,7 +399,7 @@ int64_t slice_charge(const struct pod_object *p, const struct slice *s, int64_t 
     int64_t charge = s->mem;
     if (by_card(p) && p->whole)
         return MAX_OF(charge, total);
-    if (by_card(p) && p->plugin == PLUGIN_HAMI)
+    if (by_card(p) && plugin_has_devices(p->plugin))
         return MAX_OF(charge, hami_part(p->percent, total));
     if (by_card(p))
         return MAX_OF(charge, (total * p->percent + 99) / 100);
@@ -423,7 +427,7 @@ void pod_object_slices_on(const struct pod_object *p, const struct node_object *
 {
     struct slices all;
     pod_object_slices(p, lasting, &all);
-    if (p->plugin != PLUGIN_HAMI) {
+    if (!plugin_has_devices(p->plugin)) {
         *ret = all;
         return;
     }
@@ -495,7 +499,7 @@ int64_t node_object_limit(const struct node_object *n)
 int64_t node_object_max_pods(const struct node_object *n, int64_t card)
 {
     int64_t most = n->max_pods.z[0] - '0';
-    int64_t own = n->plugin == PLUGIN_HAMI ? node_object_row(n, card).count : 0;
+    int64_t own = plugin_has_devices(n->plugin) ? node_object_row(n, card).count : 0;
     most = most >= 1 && most <= 9 ? most : INT64_MAX;
     return own > 0 ? MIN_OF(own, most) : most;
 }

@@ -26,14 +26,14 @@ static bool asks_for(const struct pod_object *p, int64_t total)
     return asks && total > 0;
 }
 
-/* elastic-gpu-agent finds a pod by its devices, and HAMi's plugin by the lock. gpu-manager may
- * refuse a pod because of any other one. Volcano's plugin compares single containers; of its pods
- * only one has memory, so the sum is the same. */
+/* elastic-gpu-agent finds a pod by its devices, and HAMi's family serves one pod at a time.
+ * gpu-manager may refuse a pod because of any other one. Volcano's plugin compares single
+ * containers; of its pods only one has memory, so the sum is the same. */
 static bool is_alike(const struct pod_object *a, const struct pod_object *b)
 {
     if (a->plugin == PLUGIN_TENCENT && b->plugin == PLUGIN_TENCENT)
         return true;
-    if (a->plugin != b->plugin || a->plugin == PLUGIN_ELASTIC || a->plugin == PLUGIN_HAMI)
+    if (a->plugin != b->plugin || a->plugin == PLUGIN_ELASTIC || plugin_has_devices(a->plugin))
         return false;
     return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
 }

@@ -13,6 +13,7 @@
 #include "quotas.h"
 #include "server.h"
 #include "swaps.h"
+#include "vgpus.h"
 
 #define OTHER_OBJECT (MAX_HEALTHS - 2) /* index in store.healths; the nodes have the first */
 
@@ -155,7 +156,7 @@ static void run(unsigned slot)
     struct pod_object p = store.pods[slot];
     if (p.phase != PHASE_PENDING)
         return;
-    if (p.plugin == PLUGIN_HAMI && plugin_waits(&p)) {
+    if (plugin_has_devices(p.plugin) && plugin_waits(&p)) {
         locks_call(slot);
         return;
     }
@@ -397,10 +398,11 @@ static void lose_leases(void)
 
 static bool awaits_hami(const struct pod_object *p)
 {
-    return p->plugin == PLUGIN_HAMI && bound(p) && p->phase == PHASE_PENDING && plugin_waits(p);
+    return plugin_has_devices(p->plugin) && bound(p) && p->phase == PHASE_PENDING &&
+           plugin_waits(p);
 }
 
-/* The kubelet calls HAMi's plugin soon, or else no further pod could come. */
+/* The kubelet calls a plugin of HAMi's family soon, or else no further pod could come. */
 static void call_plugin(void)
 {
     unsigned slot = some_pod(awaits_hami);
@@ -427,8 +429,10 @@ static void act_by_kinds(void)
 {
     if ((world.set.plugins >> PLUGIN_TENCENT & 1) != 0 && draw(2) == 0)
         call_manager();
-    if ((world.set.plugins >> PLUGIN_HAMI & 1) != 0 && draw(4) == 0)
+    if ((world.set.plugins & (1U << PLUGIN_HAMI | 1U << PLUGIN_VGPU)) != 0 && draw(4) == 0)
         call_plugin();
+    if ((world.set.plugins >> PLUGIN_VGPU & 1) != 0 && draw(6) == 0)
+        vgpus_act();
     if (world.set.foreign && draw(16) == 0)
         change_plugin();
     if (kind(KIND_CLAIMS) && draw(2) == 0)

@@ -171,6 +171,41 @@ START_TEST(an_unserved_pod_waits_after_a_read)
 
 END_TEST
 
+static uint64_t reserve_second(struct rig *r, const char *uid)
+{
+    struct object o;
+    object_pod(&o, uid, ONE(VGPU("1", "3")), "", "");
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = str_of(uid),
+                                        .namespace = STR("ns"),
+                                        .name = str_of(uid),
+                                        .node = STR("n"),
+                                        .request = &o.request}};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(&o);
+    return r->fx.assume_ns / 1000000000;
+}
+
+/* The plugin compares whole seconds, also with a pod that has ended before it was served. */
+START_TEST(a_later_pod_has_a_later_second)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    r.now_ns = UINT64_C(1700000000) * 1000000000;
+    set_node(&r, "n", DIALECT_VGPU);
+    uint64_t first = reserve_second(&r, "a");
+    struct cache_event again = {.type = CACHE_RENEW, .holder = {.uid = STR("a")}};
+    ck_assert_int_eq(rig_apply(&r, &again), OK);
+    ck_assert_uint_eq(r.fx.assume_ns / 1000000000, first);
+    ck_assert_int_eq(confirm(&r, "a", false), OK);
+    pod_gone(&r, "a");
+    ck_assert_uint_gt(reserve_second(&r, "b"), first);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(hami_cordons_cards_by_uuid)
 {
     struct rig r;
@@ -543,6 +578,7 @@ int main(void)
     tcase_add_test(t, a_reservation_follows_its_card);
     tcase_add_loop_test(t, an_unserved_pod_waits_in_each_phase, 0, 4);
     tcase_add_test(t, an_unserved_pod_waits_after_a_read);
+    tcase_add_test(t, a_later_pod_has_a_later_second);
     tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);
     tcase_add_test(t, parts_of_a_card_are_rounded_down);

@@ -240,7 +240,8 @@ void plugins_make_table(struct node_object *n)
         c->numa = (int8_t)((int)draw(NUMA_NODES + 1) - 1);
         c->ill = draw(12) == 0;
         index += draw(6) == 0 && n->plugin == PLUGIN_HAMI ? 2 : 1;
-        c->numa = n->plugin == PLUGIN_VGPU ? -1 : c->numa;
+        if (n->plugin == PLUGIN_VGPU)
+            c->numa = -1;
     }
     plugins_settle_node(n);
 }

@@ -119,15 +119,33 @@ static inline void set_node(struct rig *r, const char *name, enum dialect d)
     object_end(&o);
 }
 
+/* Shows the pod, and ends it. */
+static inline void object_show(struct rig *r, struct object *o)
+{
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o->pod};
+    ck_assert_int_eq(rig_apply(r, &e), OK);
+    object_end(o);
+}
+
 /* Shows a bound pod. */
 static inline void set_pod(struct rig *r, const char *uid, const char *containers,
                            const char *annotations)
 {
     struct object o;
     object_pod(&o, uid, containers, annotations, "n");
-    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-    object_end(&o);
+    object_show(r, &o);
+}
+
+/* Reserves cards of n for the pod, whose request holds until object_end. */
+static inline enum errc object_reserve(struct rig *r, const struct object *o)
+{
+    struct cache_event e = {.type = CACHE_RESERVE,
+                            .reserve = {.uid = o->pod.uid,
+                                        .namespace = o->pod.namespace,
+                                        .name = o->pod.name,
+                                        .node = STR("n"),
+                                        .request = &o->request}};
+    return rig_apply(r, &e);
 }
 
 /* What fit_place finds for an unbound pod. */

@@ -195,15 +195,9 @@ static void bind_one(struct history *h, unsigned step)
     draw_containers(&h->dice, h->dialect, containers, sizeof(containers));
     object_pod(&o, uid, containers, "", "");
     ck_assert_msg(o.readable == OK, "%s: %s", containers, o.err.text);
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = str_of(uid),
-                                        .namespace = STR("ns"),
-                                        .name = str_of(uid),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
     cache_resolve(&h->rig.cache, STR(""), &o.request);
     enum verdict v = fit_node(node_of(&h->rig, "n"), &o.request);
-    ck_assert_msg((rig_apply(&h->rig, &e) == OK) == (v == VERDICT_FITS), "%s: %s, then %s",
+    ck_assert_msg((object_reserve(&h->rig, &o) == OK) == (v == VERDICT_FITS), "%s: %s, then %s",
                   containers, verdict_name(v), verdict_name(h->rig.fx.verdict));
     if (v == VERDICT_FITS) {
         const struct pod *p = pod_of(&h->rig, uid);
@@ -234,9 +228,7 @@ static void show(struct rig *r, const char *uid, const char *containers, const c
 {
     struct object o;
     object_pod(&o, uid, containers, annotations, "n");
-    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-    object_end(&o);
+    object_show(r, &o);
 }
 
 /* The cards are charged what the pods' containers have. */
@@ -342,18 +334,12 @@ static void bind_devices(struct history *h, unsigned step)
     draw_devices(&h->dice, h->dialect, &x);
     object_pod(&o, uid, x.containers, "", "");
     ck_assert_msg(o.readable == OK, "%s: %s", x.containers, o.err.text);
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = str_of(uid),
-                                        .namespace = STR("ns"),
-                                        .name = str_of(uid),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
     cache_resolve(&h->rig.cache, STR(""), &o.request);
     enum verdict v = fit_node(node_of(&h->rig, "n"), &o.request);
     struct account none = {.mem = {0}};
     if (x.n <= 4 && any_place(h, &x, 0, &none) != (v == VERDICT_FITS))
         ck_abort_msg("%s: %s", x.containers, verdict_name(v));
-    ck_assert_int_eq(rig_apply(&h->rig, &e) == OK, v == VERDICT_FITS);
+    ck_assert_int_eq(object_reserve(&h->rig, &o) == OK, v == VERDICT_FITS);
     if (v == VERDICT_FITS) {
         serve_devices(h, uid, &x, &o);
         h->bound++;
@@ -436,13 +422,7 @@ START_TEST(the_pod_of_the_binding_is_the_oldest)
     rig_init(&r);
     set_node(&r, "n", (enum dialect)_i);
     object_pod(&o, "p", plain[_i], "", "");
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = STR("p"),
-                                        .namespace = STR("ns"),
-                                        .name = STR("p"),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(object_reserve(&r, &o), OK);
     for (unsigned i = 0; i < COUNT_OF(seconds); i++) {
         char text[2048];
         struct pod p = *pod_of(&r, "p");

@@ -61,9 +61,7 @@ static void nominate(struct rig *r, const char *uid, const char *containers)
     object_pod(&o, uid, containers, "", "");
     o.pod.nominated = STR("n");
     o.pod.priority = 9;
-    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-    object_end(&o);
+    object_show(r, &o);
 }
 
 START_TEST(gpu_manager_knows_nothing_of_kept_room)
@@ -93,9 +91,7 @@ static void delete_slowly(struct rig *r, const char *uid, const char *containers
                    card);
     object_pod(&o, uid, containers, annotation, "n");
     o.pod.deleting = true;
-    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-    object_end(&o);
+    object_show(r, &o);
 }
 
 START_TEST(gpu_manager_gives_the_card_of_a_deleted_pod_away)
@@ -201,19 +197,6 @@ START_TEST(a_choice_beyond_the_quota_is_the_reason)
 
 END_TEST
 
-/* Reserves cards of n for the pod p, whose request *o holds until object_end. */
-static void reserve_object(struct rig *r, struct object *o, const char *containers)
-{
-    object_pod(o, "p", containers, "", "");
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = STR("p"),
-                                        .namespace = STR("ns"),
-                                        .name = STR("p"),
-                                        .node = STR("n"),
-                                        .request = &o->request}};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
-}
-
 /* A card that it may take for the one that is reserved is ill when the Binding is sent. */
 START_TEST(whole_cards_are_checked_again)
 {
@@ -222,7 +205,8 @@ START_TEST(whole_cards_are_checked_again)
     all_dialects();
     rig_init(&r);
     set_node(&r, "n", DIALECT_TENCENT);
-    reserve_object(&r, &o, WHOLE("100"));
+    object_pod(&o, "p", WHOLE("100"), "", "");
+    ck_assert_int_eq(object_reserve(&r, &o), OK);
     ck_assert_uint_eq(r.fx.card, 0);
     ck_assert_int_eq(renew(&r, "p"), OK);
     health_set(&r, "n", "3");
@@ -243,7 +227,8 @@ START_TEST(the_choice_of_gpu_manager_is_checked_again)
     rig_init(&r);
     set_node(&r, "n", DIALECT_TENCENT);
     set_pod(&r, "a", ONE(TENCENT("40", "2")), "\"tencent.com/predicate-gpu-idx-0\":\"3\"");
-    reserve_object(&r, &o, plain[DIALECT_TENCENT]);
+    object_pod(&o, "p", plain[DIALECT_TENCENT], "", "");
+    ck_assert_int_eq(object_reserve(&r, &o), OK);
     ck_assert_uint_eq(r.fx.card, 3);
     ck_assert_int_eq(renew(&r, "p"), OK);
     pod_gone(&r, "a");

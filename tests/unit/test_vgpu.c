@@ -93,13 +93,7 @@ START_TEST(a_reservation_follows_its_card)
     rig_init(&r);
     set_node(&r, "n", DIALECT_VGPU);
     object_pod(&o, "p", plain[DIALECT_VGPU], "", "");
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = STR("p"),
-                                        .namespace = STR("ns"),
-                                        .name = STR("p"),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(object_reserve(&r, &o), OK);
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     set_table(&r, VGPU_TABLE(VGPU_CARD("GPU-b") VGPU_CARD("GPU-a")));
     ck_assert_int_eq(card_used(&r, "n", 1), 8);
@@ -151,13 +145,7 @@ START_TEST(an_unserved_pod_waits_after_a_read)
     rig_init(&r);
     set_node(&r, "n", DIALECT_VGPU);
     object_pod(&o, "p", plain[DIALECT_VGPU], "", "");
-    struct cache_event reserve = {.type = CACHE_RESERVE,
-                                  .reserve = {.uid = STR("p"),
-                                              .namespace = STR("ns"),
-                                              .name = STR("p"),
-                                              .node = STR("n"),
-                                              .request = &o.request}};
-    ck_assert_int_eq(rig_apply(&r, &reserve), OK);
+    ck_assert_int_eq(object_reserve(&r, &o), OK);
     object_end(&o);
     object_pod(&o, "p", plain[DIALECT_VGPU],
                LIST("GPU-a,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"allocating\"", "n");
@@ -175,13 +163,7 @@ static uint64_t reserve_second(struct rig *r, const char *uid)
 {
     struct object o;
     object_pod(&o, uid, ONE(VGPU("1", "3")), "", "");
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = str_of(uid),
-                                        .namespace = STR("ns"),
-                                        .name = str_of(uid),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
-    ck_assert_int_eq(rig_apply(r, &e), OK);
+    ck_assert_int_eq(object_reserve(r, &o), OK);
     object_end(&o);
     return r->fx.assume_ns / 1000000000;
 }

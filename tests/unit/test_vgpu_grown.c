@@ -38,13 +38,7 @@ START_TEST(a_list_is_for_the_card_as_it_was)
     rig_init(&r);
     set_card(&r, HAMI_ONE("16"));
     object_pod(&o, "p", growths[_i].containers, "", "");
-    struct cache_event e = {.type = CACHE_RESERVE,
-                            .reserve = {.uid = STR("p"),
-                                        .namespace = STR("ns"),
-                                        .name = STR("p"),
-                                        .node = STR("n"),
-                                        .request = &o.request}};
-    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(object_reserve(&r, &o), OK);
     if (growths[_i].larger)
         set_card(&r, HAMI_ONE("24"));
     enum errc code = renew(&r, "p");

@@ -44,8 +44,7 @@ struct event {
 struct world {
     unsigned int n, n_events, init_error, hang, slow_ms, no_events;
     unsigned int limits, limits_error, limits_ignored;
-    unsigned int
-        shift; /* 1 + the index of the slice, before which the next world begins; 0: none */
+    unsigned int shift; /* 1 + the slice before which the next world begins; 0: none */
     struct card cards[CARDS];
     struct event events[CARDS];
 };

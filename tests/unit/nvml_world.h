@@ -13,14 +13,21 @@ struct nvml_world {
     char path[48];
 };
 
-static inline void world_write(const struct nvml_world *w, const char *text)
+/* Writes the file with `end` behind the name of the world's; its path in ret. */
+static inline void world_put(const struct nvml_world *w, const char *end, const char *text,
+                             char ret[static 64])
 {
-    char fresh[64];
-    (void)snprintf(fresh, sizeof(fresh), "%s.new", w->path);
-    FILE *f = fopen(fresh, "we");
+    (void)snprintf(ret, 64, "%s%s", w->path, end);
+    FILE *f = fopen(ret, "we");
     ck_assert_ptr_nonnull(f);
     (void)fputs(text, f);
     ck_assert_int_eq(fclose(f), 0);
+}
+
+static inline void world_write(const struct nvml_world *w, const char *text)
+{
+    char fresh[64];
+    world_put(w, ".new", text, fresh);
     ck_assert_int_eq(rename(fresh, w->path), 0);
 }
 
@@ -28,11 +35,7 @@ static inline void world_write(const struct nvml_world *w, const char *text)
 static inline void world_write_next(const struct nvml_world *w, const char *text)
 {
     char next[64];
-    (void)snprintf(next, sizeof(next), "%s.next", w->path);
-    FILE *f = fopen(next, "we");
-    ck_assert_ptr_nonnull(f);
-    (void)fputs(text, f);
-    ck_assert_int_eq(fclose(f), 0);
+    world_put(w, ".next", text, next);
 }
 
 static inline void world_open(struct nvml_world *w, const char *text)

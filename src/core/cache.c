@@ -289,10 +289,9 @@ static enum errc cache_apply_health(struct cache *c, const struct cache_event *e
 
 static void cache_assume(struct node *n, struct pod *p, uint64_t now_ns)
 {
-    bool own = p->assume_ns == n->assume_ns;
-    p->assume_ns = MAX_OF(now_ns, n->assume_ns + 1);
-    if (!own && dialect_facts(p->request->dialect)->lingers) /* it compares whole seconds */
-        p->assume_ns = MAX_OF(now_ns, n->assume_ns + 1000000000);
+    bool seconds = dialect_facts(p->request->dialect)->lingers; /* which its plugin compares */
+    bool again = p->assume_ns == n->assume_ns;
+    p->assume_ns = MAX_OF(now_ns, n->assume_ns + (seconds && !again ? 1000000000 : 1));
     assert(p->node == n && p->assume_ns > n->assume_ns);
     n->assume_ns = p->assume_ns;
 }

@@ -335,6 +335,22 @@ static inline bool pod_object_holds(const struct pod_object *p)
     return p->exists && p->node.z[0] != '\0' && !pod_object_terminal(p);
 }
 
+/* Whether it holds its part of this node. */
+static inline bool pod_object_holds_on(const struct pod_object *p, const struct node_object *n)
+{
+    return pod_object_holds(p) && strcmp(p->node.z, n->name.z) == 0;
+}
+
+static inline bool lock_object_set(const struct lock_object *l)
+{
+    return l->z[0] != '\0';
+}
+
+static inline bool lock_object_same(const struct lock_object *a, const struct lock_object *b)
+{
+    return strcmp(a->z, b->z) == 0;
+}
+
 const char *model_text(int8_t model);
 const char *pool_text(uint8_t pool);
 const char *isolation_text(uint8_t isolation);

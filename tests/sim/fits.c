@@ -55,7 +55,7 @@ static bool group_allows(const struct site *s, int64_t card)
     struct slices all;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (!pod_object_holds(p) || strcmp(p->node.z, s->node->name.z) != 0)
+        if (!pod_object_holds_on(p, s->node))
             continue;
         pod_object_slices_on(p, s->node, true, &all);
         if (slice_on(&all, card) == NULL)
@@ -182,8 +182,7 @@ static void account_of(const struct site *s, bool deleted, struct account *ret)
     }
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (!pod_object_holds(p) || !pod_object_shares(p) ||
-            strcmp(p->node.z, s->node->name.z) != 0)
+        if (!pod_object_holds_on(p, s->node) || !pod_object_shares(p))
             continue;
         pod_object_slices_on(p, s->node, false, &all);
         ret->unsure = ret->unsure || all.n == 0;
@@ -240,14 +239,19 @@ static bool choose_in_turn(const struct site *s, bool deleted, struct grants_obj
     return !a.unsure;
 }
 
-/* The agent must choose the same, whether the deleted pods have ended for it or not. */
-static void try_in_turn(struct site *s)
+/* Whether the agent chooses the same, whether the deleted pods have ended for it or not. */
+static bool choose_surely(const struct site *s, struct grants_object *ret)
 {
     struct grants_object then;
-    bool same = choose_in_turn(s, true, s->trial) && choose_in_turn(s, false, &then);
+    bool same = choose_in_turn(s, true, ret) && choose_in_turn(s, false, &then);
     for (unsigned i = 0; same && i < then.n; i++)
-        same = then.at[i].card == s->trial->at[i].card;
-    if (same)
+        same = then.at[i].card == ret->at[i].card;
+    return same;
+}
+
+static void try_in_turn(struct site *s)
+{
+    if (choose_surely(s, s->trial))
         try_trial(s);
 }
 
@@ -266,20 +270,16 @@ static bool may_have_whole(const struct site *s)
 bool oracle_foresees(unsigned node, const struct pod_object *p, uint64_t cards)
 {
     struct site s = {.pod = p, .node = &store.nodes[node], .slot = node};
-    struct grants_object now;
-    struct grants_object then;
+    struct grants_object its;
     uint64_t chosen = 0;
     for (int64_t card = 0; card < MAX_CARDS; card++)
         s.open[card] = s.kind[card] = oracle_may_have(node, p, card);
     if (p->whole)
         return may_have_whole(&s);
-    if (!choose_in_turn(&s, true, &now) || !choose_in_turn(&s, false, &then))
+    if (!choose_surely(&s, &its))
         return false;
-    for (unsigned i = 0; i < now.n; i++) {
-        chosen |= (uint64_t)1 << now.at[i].card;
-        if (now.at[i].card != then.at[i].card)
-            return false;
-    }
+    for (unsigned i = 0; i < its.n; i++)
+        chosen |= (uint64_t)1 << its.at[i].card;
     return chosen == cards;
 }
 

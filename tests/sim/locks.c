@@ -60,8 +60,8 @@ static struct lock_object *lock_of(struct node_object *n, enum plugin plugin)
 
 static bool waits_on(const struct pod_object *p, unsigned node)
 {
-    return p->plugin == PLUGIN_HAMI && pod_object_holds(p) && p->phase == PHASE_PENDING &&
-           plugin_waits(p) && strcmp(p->node.z, store.nodes[node].name.z) == 0;
+    return p->plugin == PLUGIN_HAMI && pod_object_holds_on(p, &store.nodes[node]) &&
+           p->phase == PHASE_PENDING && plugin_waits(p);
 }
 
 bool locks_wait(unsigned node, enum plugin plugin)
@@ -71,11 +71,6 @@ bool locks_wait(unsigned node, enum plugin plugin)
         any = any || (plugin == PLUGIN_VGPU ? vgpu_waits(&store.pods[i], node)
                                             : waits_on(&store.pods[i], node));
     return any;
-}
-
-static bool is_set(const struct lock_object *l)
-{
-    return l->z[0] != '\0';
 }
 
 /* Whether the lock names a pod of this name. */
@@ -118,7 +113,7 @@ static void check_write(const struct lock_write *w, unsigned node)
         const struct pod_object *p = &store.pods[i];
         if (oracle_by(i) == NULL || !waits_on(p, node))
             continue;
-        if (is_set(&w->lock))
+        if (lock_object_set(&w->lock))
             sim_check(names(&w->lock, p));
         else
             sim_check(!locks_strict() || !names(old, p));
@@ -145,7 +140,7 @@ static bool has_foreign(unsigned node)
 /* Volcano's lock names no pod: that of a pod that was bound is known by its text. */
 static void note_set(const struct lock_write *w, struct set *s, unsigned node)
 {
-    bool again = strcmp(s->lock.z, w->lock.z) == 0;
+    bool again = lock_object_same(&s->lock, &w->lock);
     s->bound = w->plugin == PLUGIN_VGPU ? has_foreign(node) || (again && s->bound)
                                         : is_named_on(&w->lock, node);
     s->lock = w->lock;
@@ -167,7 +162,7 @@ static unsigned commit(const struct lock_write *w)
         check_write(w, node);
     struct node_object n = store.nodes[node];
     *lock_of(&n, w->plugin) = w->lock;
-    if (is_set(&w->lock))
+    if (lock_object_set(&w->lock))
         note_set(w, &sets[w->plugin][node], node);
     trace("lock", str_of(w->lock.z), node, w->sender);
     store_put_node(node, &n);
@@ -295,7 +290,7 @@ void locks_changed(const struct change *c)
                  c->old.pod.node.z[0] == '\0';
     for (unsigned i = 0; c->kind == CACHE_PODS && i < store.n_nodes; i++) {
         struct set *s = sets[PLUGIN_HAMI];
-        if (is_set(&s[i].lock) && is_named_on(&s[i].lock, i))
+        if (lock_object_set(&s[i].lock) && is_named_on(&s[i].lock, i))
             s[i].bound = true;
         if (bound && strcmp(p->node.z, store.nodes[i].name.z) == 0)
             sets[PLUGIN_VGPU][i].bound = true;
@@ -309,7 +304,7 @@ static void on_release(struct happening *h)
     struct set *s = CONTAINER_OF(h, struct set, release);
     unsigned node = (unsigned)(s - sets[PLUGIN_HAMI]);
     struct node_object n = store.nodes[node];
-    if (!n.exists || !is_set(&n.lock) || strcmp(n.lock.z, s->served.z) != 0)
+    if (!n.exists || !lock_object_set(&n.lock) || !lock_object_same(&n.lock, &s->served))
         return;
     trace("plugin unlocks", name_str(&n.name), 0, 0);
     n.lock = (struct lock_object){.z = ""};
@@ -319,7 +314,7 @@ static void on_release(struct happening *h)
 /* Without a lock the plugin takes the first pod of the node that waits. */
 static unsigned found_by_plugin(unsigned node)
 {
-    if (is_set(&store.nodes[node].lock))
+    if (lock_object_set(&store.nodes[node].lock))
         return named_by(&store.nodes[node].lock);
     for (unsigned i = 0; i < store.n_pods; i++) {
         if (waits_on(&store.pods[i], node))
@@ -353,7 +348,7 @@ void locks_call(unsigned slot)
     unsigned found = found_by_plugin(node);
     trace("plugin is called", name_str(&p.uid), (int64_t)found, (int64_t)slot);
     if (oracle_by(slot) != NULL && locks_strict())
-        sim_check(found == slot && is_set(&store.nodes[node].lock));
+        sim_check(found == slot && lock_object_set(&store.nodes[node].lock));
     if (found != MAX_PODS && waits_on(&store.pods[found], node)) {
         acknowledge(found, node);
         return;
@@ -370,8 +365,8 @@ static bool is_settled(unsigned node, enum plugin plugin)
     const struct lock_object *l = lock_of(&store.nodes[node], plugin);
     const struct set *s = &sets[plugin][node];
     const struct proc *p = &procs[s->sender];
-    return !store.nodes[node].exists || !is_set(l) || strcmp(l->z, s->lock.z) != 0 || s->bound ||
-           s->refused || !proc_runs(p) || p->incarnation != s->incarnation;
+    return !store.nodes[node].exists || !lock_object_set(l) || !lock_object_same(l, &s->lock) ||
+           s->bound || s->refused || !proc_runs(p) || p->incarnation != s->incarnation;
 }
 
 bool locks_settled(void)
@@ -388,5 +383,5 @@ bool locks_keep_out(unsigned node, const struct pod_object *p)
     const struct lock_object *l = &store.nodes[node].lock;
     if (p->plugin == PLUGIN_VGPU)
         return vgpus_keep_out(node);
-    return p->plugin == PLUGIN_HAMI && is_set(l) && !names(l, p);
+    return p->plugin == PLUGIN_HAMI && lock_object_set(l) && !names(l, p);
 }

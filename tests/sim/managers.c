@@ -31,11 +31,6 @@ void managers_reset(void)
         all.begun[i] = NO_POD;
 }
 
-static bool is_on(const struct pod_object *p, unsigned node)
-{
-    return pod_object_holds(p) && strcmp(p->node.z, store.nodes[node].name.z) == 0;
-}
-
 static bool has_agent(unsigned node)
 {
     return node != MAX_NODES && node_object_cards(&store.nodes[node]) > 0 &&
@@ -221,8 +216,9 @@ static unsigned next_container(unsigned slot, int64_t cores)
 static bool is_candidate(unsigned slot, unsigned node, int64_t cores)
 {
     const struct pod_object *p = &store.pods[slot];
-    return p->plugin == PLUGIN_TENCENT && is_on(p, node) && p->phase == PHASE_PENDING &&
-           plugin_waits(p) && next_container(slot, cores) != MAX_CONTAINERS;
+    return p->plugin == PLUGIN_TENCENT && pod_object_holds_on(p, &store.nodes[node]) &&
+           p->phase == PHASE_PENDING && plugin_waits(p) &&
+           next_container(slot, cores) != MAX_CONTAINERS;
 }
 
 static unsigned candidate_for(unsigned node, int64_t cores)
@@ -337,7 +333,7 @@ static bool agrees(const struct decision *d, unsigned i)
 {
     const struct pod_object *p = &store.pods[i];
     const struct decision *its = oracle_by(i);
-    if (!is_on(p, d->node))
+    if (!pod_object_holds_on(p, &store.nodes[d->node]))
         return !d->beside[i] && all.given[i].node != d->node &&
                (all.node[i] != d->node || all.rv[i] <= d->rv);
     if (p->plugin != PLUGIN_TENCENT)
@@ -373,7 +369,7 @@ static bool is_foreign(unsigned node, int64_t card)
     bool held = false;
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (!is_on(p, node) || p->plugin == PLUGIN_TENCENT)
+        if (!pod_object_holds_on(p, &store.nodes[node]) || p->plugin == PLUGIN_TENCENT)
             continue;
         pod_object_slices_on(p, &store.nodes[node], false, &its);
         held = held || slice_on(&its, card) != NULL;
@@ -392,9 +388,7 @@ static void check_given(unsigned node, unsigned slot, unsigned container)
     for (int64_t card = 0; card < MAX_CARDS; card++) {
         if ((cards >> card & 1) == 0)
             continue;
-        sim_check(node_object_card_usable(&store.nodes[node], card));
-        sim_check(!health_object_ill(&store.healths[node], card));
-        sim_check(pod_object_allows(p, &store.nodes[node], card));
+        sim_check(oracle_may_have(node, p, card));
         sim_check(p->containers[container].cores < WHOLE || !is_foreign(node, card));
     }
 }
@@ -481,8 +475,9 @@ void managers_run(unsigned slot)
 static bool is_edited(unsigned slot)
 {
     const struct pod_object *p = &store.pods[slot];
-    return has_given(slot) && is_on(p, all.given[slot].node) && p->phase == PHASE_RUNNING &&
-           has_agent(all.given[slot].node) && (plugin_waits(p) || !is_served(slot));
+    return has_given(slot) && pod_object_holds_on(p, &store.nodes[all.given[slot].node]) &&
+           p->phase == PHASE_RUNNING && has_agent(all.given[slot].node) &&
+           (plugin_waits(p) || !is_served(slot));
 }
 
 void managers_settle(void)

@@ -345,7 +345,7 @@ static bool is_on(const struct decision *d, unsigned slot, unsigned node, int64_
 {
     const struct pod_object *p = &store.pods[slot];
     struct slices all;
-    if (!pod_object_holds(p) || strcmp(p->node.z, store.nodes[node].name.z) != 0)
+    if (!pod_object_holds_on(p, &store.nodes[node]))
         return false;
     if (card < 0)
         return pod_object_wants(p);

@@ -38,11 +38,6 @@ static bool is_alike(const struct pod_object *a, const struct pod_object *b)
     return asks_for(a, total_of(b)) || asks_for(b, total_of(a));
 }
 
-static bool is_on(const struct pod_object *p, unsigned node)
-{
-    return pod_object_holds(p) && strcmp(p->node.z, store.nodes[node].name.z) == 0;
-}
-
 static bool is_pending(const struct pod_object *p)
 {
     return p->phase == PHASE_PENDING && !pod_object_bad(p);
@@ -91,7 +86,8 @@ void swaps_check(const struct decision *d, const struct proc *p)
             continue;
         cards |= reserved_cards(d, p, i);
         bool waits = d->known[i] && p->told_before[CACHE_PODS][i] >= its->rv &&
-                     is_on(its, d->node) && is_pending(its) && is_unacknowledged(its);
+                     pod_object_holds_on(its, &store.nodes[d->node]) && is_pending(its) &&
+                     is_unacknowledged(its);
         cards |= waits ? cards_of(its) : 0;
         others = others || waits;
     }
@@ -116,8 +112,9 @@ void swaps_find(unsigned node, const struct pod_object *p, struct waiters *ret)
         if (strcmp(its->uid.z, p->uid.z) == 0)
             continue;
         /* The requests of a pod that contradicts itself are not defined. */
-        ret->perhaps = ret->perhaps || (pod_object_bad(its) && is_on(its, node));
-        if (!is_on(its, node) || !is_pending(its))
+        ret->perhaps =
+            ret->perhaps || (pod_object_bad(its) && pod_object_holds_on(its, &store.nodes[node]));
+        if (!pod_object_holds_on(its, &store.nodes[node]) || !is_pending(its))
             continue;
         bool alike = is_alike(p, its);
         if (p->plugin == PLUGIN_TENCENT) {

@@ -42,7 +42,7 @@ static bool names(const struct slice_object *s, unsigned card, bool mig)
 static bool has_card(const struct pod_object *p, unsigned node, int64_t card)
 {
     struct slices all;
-    if (!pod_object_holds(p) || strcmp(p->node.z, store.nodes[node].name.z) != 0)
+    if (!pod_object_holds_on(p, &store.nodes[node]))
         return false;
     pod_object_slices(p, false, &all);
     return slice_on(&all, card) != NULL;

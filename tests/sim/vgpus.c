@@ -24,20 +24,9 @@ void vgpus_reset(void)
     memset(&all, 0, sizeof(all));
 }
 
-static bool is_set(const struct lock_object *l)
-{
-    return l->z[0] != '\0';
-}
-
-static bool is_same(const struct lock_object *a, const struct lock_object *b)
-{
-    return strcmp(a->z, b->z) == 0;
-}
-
 static bool is_on(const struct pod_object *p, unsigned node)
 {
-    return p->plugin == PLUGIN_VGPU && pod_object_holds(p) &&
-           strcmp(p->node.z, store.nodes[node].name.z) == 0;
+    return p->plugin == PLUGIN_VGPU && pod_object_holds_on(p, &store.nodes[node]);
 }
 
 static bool is_allocating(const struct pod_object *p)
@@ -84,18 +73,18 @@ static uint64_t age_s(const struct lock_object *l)
 void vgpus_written(const struct lock_object *lock, unsigned node)
 {
     const struct lock_object *old = &store.nodes[node].vgpu_lock;
-    bool replaces = is_set(lock) && is_set(old) && !is_same(lock, old);
+    bool replaces = lock_object_set(lock) && lock_object_set(old) && !lock_object_same(lock, old);
     if (replaces && world.set.permille[FAULT_TIME_JUMP] == 0)
         sim_check(age_s(old) >= EXPIRES_S);
     for (unsigned i = 0; i < store.n_pods; i++) {
-        if (!is_ours(i, node) || !is_set(&all.lock[i]))
+        if (!is_ours(i, node) || !lock_object_set(&all.lock[i]))
             continue;
-        if (is_set(lock))
-            sim_check(is_same(lock, &all.lock[i]));
+        if (lock_object_set(lock))
+            sim_check(lock_object_same(lock, &all.lock[i]));
         else
-            sim_check(!locks_strict() || !is_same(old, &all.lock[i]));
+            sim_check(!locks_strict() || !lock_object_same(old, &all.lock[i]));
     }
-    if (is_set(lock))
+    if (lock_object_set(lock))
         all.strayed[node] = false;
 }
 
@@ -106,16 +95,16 @@ void vgpus_bound(unsigned slot)
     for (unsigned i = 0; i < store.n_pods; i++)
         sim_check(i == slot || !is_ours(i, node));
     all.lock[slot] = store.nodes[node].vgpu_lock;
-    sim_check(!locks_strict() || is_set(&all.lock[slot]) || all.strayed[node]);
+    sim_check(!locks_strict() || lock_object_set(&all.lock[slot]) || all.strayed[node]);
 }
 
 static void unlock(unsigned node, const char *why)
 {
     struct node_object n = store.nodes[node];
-    if (!n.exists || !is_set(&n.vgpu_lock))
+    if (!n.exists || !lock_object_set(&n.vgpu_lock))
         return;
-    trace(why, str_of(n.vgpu_lock.z), node, is_same(&n.vgpu_lock, &all.served[node]));
-    all.strayed[node] = all.strayed[node] || !is_same(&n.vgpu_lock, &all.served[node]);
+    trace(why, str_of(n.vgpu_lock.z), node, lock_object_same(&n.vgpu_lock, &all.served[node]));
+    all.strayed[node] = all.strayed[node] || !lock_object_same(&n.vgpu_lock, &all.served[node]);
     n.vgpu_lock = (struct lock_object){.z = ""};
     store_put_node(node, &n);
 }
@@ -135,8 +124,8 @@ static void release_later(unsigned node)
 static void unlock_of_ended(unsigned node)
 {
     const struct lock_object *l = &store.nodes[node].vgpu_lock;
-    for (unsigned i = 0; is_set(l) && i < store.n_pods; i++) {
-        if (!is_same(l, &all.lock[i]) || pod_object_holds(&store.pods[i]))
+    for (unsigned i = 0; lock_object_set(l) && i < store.n_pods; i++) {
+        if (!lock_object_same(l, &all.lock[i]) || pod_object_holds(&store.pods[i]))
             continue;
         unlock(node, "administrator unlocks");
         return;
@@ -173,13 +162,13 @@ void vgpus_act(void)
 bool vgpus_keep_out(unsigned node)
 {
     const struct lock_object *l = &store.nodes[node].vgpu_lock;
-    return is_set(l) && (world.set.permille[FAULT_TIME_JUMP] > 0 || age_s(l) <= EXPIRES_S);
+    return lock_object_set(l) && (world.set.permille[FAULT_TIME_JUMP] > 0 || age_s(l) <= EXPIRES_S);
 }
 
 uint64_t vgpus_free_in_ms(unsigned node)
 {
     const struct lock_object *l = &store.nodes[node].vgpu_lock;
-    if (!is_set(l) || world.set.permille[FAULT_TIME_JUMP] > 0)
+    if (!lock_object_set(l) || world.set.permille[FAULT_TIME_JUMP] > 0)
         return 0;
     return 1000 * (EXPIRES_S + 1 - MIN_OF(age_s(l), (uint64_t)EXPIRES_S));
 }

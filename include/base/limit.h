@@ -8,9 +8,13 @@
 #define KIB ((size_t)1 << 10)
 #define MIB ((size_t)1 << 20)
 
-/* One object of a list or a watch. etcd stores at most 1.5 MiB; the JSON may be several times
- * larger. */
-#define LIMIT_OBJECT_BYTES (16 * MIB)
+/* One object of a list or a watch. An API server takes objects of at most 3 MiB, and JSON may write
+ * six bytes for one. */
+#define LIMIT_OBJECT_BYTES (24 * MIB)
+
+/* The memory to read it into: 3 MiB hold some 30,000 containers, and each takes half a KiB in a
+ * list that grows by doubling. */
+#define LIMIT_OBJECT_ARENA (64 * MIB)
 
 /* How much memory of a request's body, answer and arena is kept for the next request on any
  * connection. */

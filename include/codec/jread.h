@@ -14,9 +14,10 @@
  *
  * As in Go's decoder, null means the zero value of any type (an empty object, an empty list, an
  * absent string, 0, false). Of repeated keys the last wins, because a decoder just assigns. Unlike
- * Go's decoder, the reader refuses invalid UTF-8, lone surrogates and raw control characters. It
- * accepts \u0000, because anyone may put it into an annotation; so a string may contain NUL.
- * Nesting is limited to LIMIT_JSON_DEPTH. Unknown values are skipped but still validated.
+ * Go's decoder, the reader refuses invalid UTF-8, lone surrogates and raw control characters in
+ * what it reads. It accepts \u0000, because any author may put it into an annotation; so a string
+ * may contain NUL. Nesting of what it reads is limited to LIMIT_JSON_DEPTH. A value that is not
+ * needed is skipped by its quotes and brackets alone, see jskim.h.
  *
  * An error names the place: "Pod.spec.containers[0].name: expected a string, got a number at offset
  * 93".
@@ -124,7 +125,7 @@ bool jread_bool(struct jread *r);
 void jread_memo_begin(struct jread *r, struct jmemo *m);
 void jread_memo_end(struct jread *r, struct jmemo *m);
 
-/* The bytes of the next value, validated and unchanged. */
+/* The bytes of the next value, unchanged, and skipped as by jread_skip. */
 struct str jread_raw(struct jread *r);
 void jread_skip(struct jread *r);
 

@@ -222,59 +222,16 @@ static inline struct str jread_key_scan(struct jread *r, bool *ret_escaped)
     return key;
 }
 
-static bool jread_scalar_skip(struct jread *r, int c)
-{
-    bool ignored = false;
-    switch (jread_type_of(c)) {
-    case JTYPE_STRING:
-        (void)jread_string_scan(r, &ignored);
-        break;
-    case JTYPE_NUMBER:
-        (void)jread_number_scan(r);
-        break;
-    case JTYPE_NULL:
-        return jread_literal_take(r, STR("null"));
-    case JTYPE_BOOL:
-        return jread_literal_take(r, c == 't' ? STR("true") : STR("false"));
-    case JTYPE_NONE:
-    case JTYPE_ARRAY:
-    case JTYPE_OBJECT:
-        jread_fail_expected(r, "a value");
-        break;
-    }
-    return !jread_failed(r);
-}
-
-/* Skips a value and reports an error with its place: the careful way. */
-static void jread_value_walk(struct jread *r)
-{
-    unsigned base = r->depth;
-    bool escaped = false;
-    do {
-        int c = jread_peek(r);
-        bool opens = c == '{' || c == '[';
-        if (opens ? !jread_level_open(r, c == '[') : !jread_scalar_skip(r, c))
-            return;
-        while (r->depth > base && !jread_level_next(r)) {
-            if (jread_failed(r))
-                return;
-        }
-        if (r->depth > base && !r->levels[r->depth - 1].array)
-            (void)jread_key_scan(r, &escaped);
-    } while (r->depth > base && !jread_failed(r));
-}
-
-/*
- * Most of an object is skipped, so this has a fast way, which keeps no path. On invalid input the
- * fast way changes nothing, and jread_value_walk finds and reports the error.
- */
+/* Most of an object is skipped. */
 static void jread_value_skip_anew(struct jread *r)
 {
-    const char *behind = jskim_value(r->at, r->end, LIMIT_JSON_DEPTH - r->depth);
+    const char *behind = jskim_value(r->at, r->end);
     if (behind != NULL)
         r->at = behind;
+    else if (jread_type_of(jread_peek(r)) == JTYPE_NONE)
+        jread_fail_expected(r, "a value");
     else
-        jread_value_walk(r);
+        jread_fail(r, ERR_SYNTAX, "a value without an end at offset %zu", jread_offset(r));
 }
 
 static void jread_value_skip(struct jread *r)

@@ -22,7 +22,7 @@ static void ingest_usage_tick(struct timer *t);
 void ingest_init(struct ingest *in, struct loop *l, struct cache *cache)
 {
     *in = (struct ingest){.loop = l, .cache = cache, .usage_tick = {.fire = ingest_usage_tick}};
-    arena_init(&in->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&in->arena, LIMIT_OBJECT_ARENA);
 }
 
 void ingest_done(struct ingest *in)

@@ -438,7 +438,7 @@ enum errc kubectl_doctor(struct kubectl_client *cluster, struct kubectl_client *
     measured_init(&x->measured, seed, INGEST_USAGE_MS);
     ingest_init(&x->ingest, cluster->loop, &x->cache);
     x->ingest.measured = &x->measured;
-    arena_init(&x->scratch, 4 * LIMIT_OBJECT_BYTES);
+    arena_init(&x->scratch, LIMIT_OBJECT_ARENA);
     enum errc code = doctor_run(x, daemon, reterr);
     arena_done(&x->scratch);
     ingest_done(&x->ingest);

@@ -242,7 +242,7 @@ enum errc dump_read(struct str path, struct str text, struct arena *a, struct si
 {
     struct reading r = {.path = path, .arena = a, .shapes = {.arena = a}, .workload = ret};
     *ret = (struct sim_workload){.name = STR("cluster")};
-    arena_init(&r.object, LIMIT_OBJECT_BYTES);
+    arena_init(&r.object, LIMIT_OBJECT_ARENA);
     enum errc code = dump_cut(&r, text, reterr);
     if (code == OK && ret->n_nodes == 0)
         code = err_set(reterr, ERR_SYNTAX, "%.*s: it has no nodes", STR_ARG(path));

@@ -346,14 +346,15 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
     check_steps(s, path, body);
     cache_check(&s->service.cache);
     if (str_eq(str_of(r.type), STR("application/json"))) {
-        json_t *answer = answer_reads(buf_str(&r.answer));
+        /* Nodes stand in filter's answer as they came. */
+        json_t *answer = is_json(body) || body.n == 0 ? answer_reads(buf_str(&r.answer)) : NULL;
         if (filter && answer != NULL)
             check_filter(s, body, answer);
         if (prioritize && answer != NULL)
             check_priorities(s, body, answer);
         if (preempt && answer != NULL)
             check_preempt(s, body, answer);
-        if (bind) {
+        if (bind && answer != NULL) {
             check_bind(s, body, answer);
             if (!known && json_string_length(json_object_get(answer, "Error")) == 0)
                 check_room(s, args.uid);

@@ -9,19 +9,58 @@
 
 #define ARENA_MAX MIB
 
-/* Skips a whole document of any shape; the copy on the heap lets ASan see an over-read. */
-static enum errc skip_text(struct str text, struct err *e)
+/* Reads the next value, of any shape. The reader bounds the recursion. */
+static void read_value(struct jread *r)
+{
+    struct str key;
+    switch (jread_type(r)) {
+    case JTYPE_NONE:
+        break;
+    case JTYPE_BOOL:
+        (void)jread_bool(r);
+        break;
+    case JTYPE_NULL:
+    case JTYPE_NUMBER:
+    case JTYPE_STRING:
+        (void)jread_text(r);
+        break;
+    case JTYPE_ARRAY:
+        jread_array (r)
+            read_value(r);
+        break;
+    case JTYPE_OBJECT:
+        jread_object (r, key)
+            read_value(r);
+        break;
+    }
+}
+
+/* Ends a whole document with `take`; the copy on the heap lets ASan see an over-read. */
+static enum errc take_text(struct str text, void (*take)(struct jread *r), struct err *e)
 {
     struct jread r;
+    struct arena arena;
+    arena_init(&arena, ARENA_MAX);
     char *copy = malloc(MAX_OF(text.n, (size_t)1));
     ck_assert_ptr_nonnull(copy);
     if (text.n > 0)
         memcpy(copy, text.p, text.n);
-    jread_init(&r, (struct str){copy, text.n}, NULL);
-    jread_skip(&r);
+    jread_init(&r, (struct str){copy, text.n}, &arena);
+    take(&r);
     enum errc code = jread_finish(&r, e);
     free(copy);
+    arena_done(&arena);
     return code;
+}
+
+static enum errc read_text(struct str text, struct err *e)
+{
+    return take_text(text, read_value, e);
+}
+
+static enum errc skip_text(struct str text, struct err *e)
+{
+    return take_text(text, jread_skip, e);
 }
 
 static const char *const good[] = {
@@ -95,10 +134,10 @@ static const char *const good[] = {
 START_TEST(accepts)
 {
     struct err e = ERR_INIT;
+    ck_assert_ok(read_text(str_of(good[_i]), &e), &e);
     ck_assert_ok(skip_text(str_of(good[_i]), &e), &e);
-    /* Without the second, careful pass. */
     struct str text = str_of(good[_i]);
-    const char *behind = jskim_value(text.p, text.p + text.n, LIMIT_JSON_DEPTH);
+    const char *behind = jskim_value(text.p, text.p + text.n);
     ck_assert_ptr_nonnull(behind);
     ck_assert_uint_eq(str_trim(str_of(behind)).n, 0);
 }
@@ -222,7 +261,7 @@ static const struct {
 START_TEST(refuses)
 {
     struct err e = ERR_INIT;
-    ck_assert_int_eq(skip_text(str_of(bad[_i].text), &e), ERR_SYNTAX);
+    ck_assert_int_eq(read_text(str_of(bad[_i].text), &e), ERR_SYNTAX);
     ck_assert_str_eq(e.text, bad[_i].why);
 }
 
@@ -232,12 +271,12 @@ END_TEST
 START_TEST(refuses_nul)
 {
     struct err e = ERR_INIT;
-    ck_assert_int_eq(skip_text(STR("null\0"), &e), ERR_SYNTAX);
+    ck_assert_int_eq(read_text(STR("null\0"), &e), ERR_SYNTAX);
     ck_assert_str_eq(e.text, "expected the end, got byte 0x00 at offset 4");
-    ck_assert_int_eq(skip_text(STR("\"a\0b\""), &e), ERR_SYNTAX);
-    ck_assert_int_eq(skip_text(STR("\0"), &e), ERR_SYNTAX);
-    ck_assert_int_eq(skip_text(STR("[1\0]"), &e), ERR_SYNTAX);
-    ck_assert_int_eq(skip_text(STR_NULL, &e), ERR_SYNTAX);
+    ck_assert_int_eq(read_text(STR("\"a\0b\""), &e), ERR_SYNTAX);
+    ck_assert_int_eq(read_text(STR("\0"), &e), ERR_SYNTAX);
+    ck_assert_int_eq(read_text(STR("[1\0]"), &e), ERR_SYNTAX);
+    ck_assert_int_eq(read_text(STR_NULL, &e), ERR_SYNTAX);
 }
 
 END_TEST
@@ -361,7 +400,7 @@ static void check_utf8(const unsigned char *bytes, size_t n)
     text[n + 1] = '"';
     struct jread r;
     jread_init(&r, (struct str){text, n + 2}, NULL);
-    jread_skip(&r);
+    (void)jread_str(&r);
     bool accepted = jread_finish(&r, NULL) == OK;
     ck_assert_msg(accepted == naive_utf8(bytes, n), "%02x %02x %02x %02x (%zu)", bytes[0], bytes[1],
                   bytes[2], bytes[3], n);
@@ -433,13 +472,13 @@ START_TEST(nesting_is_limited)
     struct jread r;
 
     nest(text, sizeof(text), LIMIT_JSON_DEPTH, objects);
-    ck_assert_ok(skip_text(str_of(text), &e), &e);
+    ck_assert_ok(read_text(str_of(text), &e), &e);
     jread_init(&r, str_of(text), NULL);
     ck_assert_uint_eq(descend(&r), LIMIT_JSON_DEPTH);
     ck_assert_ok(jread_finish(&r, &e), &e);
 
     nest(text, sizeof(text), LIMIT_JSON_DEPTH + 1, objects);
-    ck_assert_int_eq(skip_text(str_of(text), &e), ERR_LIMIT);
+    ck_assert_int_eq(read_text(str_of(text), &e), ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(e.text, objects ? "nested deeper than 64 at offset 320"
                                                  : "nested deeper than 64 at offset 64"));
     jread_init(&r, str_of(text), NULL);
@@ -449,21 +488,73 @@ START_TEST(nesting_is_limited)
 
 END_TEST
 
-/* The depth of a skipped value adds to the depth around it. */
-START_TEST(nesting_adds_up)
+/* What an API server stores in a place that the reader does not need. */
+static const char *const skippable[] = {
+    "{\"f:\xff\xfe\":{}}",
+    "\"\\ud800\"",
+    "\"\\q\\\"]\"",
+    "\"a\nb\x01\"",
+    "{\"}\":\"]\",\"\\\\\":[\"{\"]}",
+    "[1 2,,{:}]",
+    "nul",
+    "01",
+};
+
+START_TEST(skips_any_bytes)
 {
-    char inner[4096];
-    char text[8192];
+    char text[256];
     struct err e = ERR_INIT;
-    for (unsigned depth = LIMIT_JSON_DEPTH - 1; depth <= LIMIT_JSON_DEPTH; depth++) {
-        nest(inner, sizeof(inner), depth, depth % 2 == 0);
-        (void)snprintf(text, sizeof(text), "[%s]", inner);
-        struct jread r;
-        jread_init(&r, str_of(text), NULL);
-        jread_array (&r)
+    struct jread r;
+    struct str key;
+    int64_t behind = 0;
+    (void)snprintf(text, sizeof(text), "{\"odd\":%s , \"n\" : 7}", skippable[_i]);
+    jread_init(&r, str_of(text), NULL);
+    jread_object (&r, key) {
+        if (str_eq(key, STR("n")))
+            behind = jread_i64(&r);
+        else
             jread_skip(&r);
-        ck_assert_int_eq(jread_finish(&r, &e), depth < LIMIT_JSON_DEPTH ? OK : ERR_LIMIT);
     }
+    ck_assert_ok(jread_finish(&r, &e), &e);
+    ck_assert_int_eq(behind, 7);
+}
+
+END_TEST
+
+static const struct {
+    const char *text;
+    const char *why;
+} endless[] = {
+    {"", "expected a value, got the end at offset 0"},
+    {" ]", "expected a value, got ']' at offset 1"},
+    {"\"a", "a value without an end at offset 0"},
+    {"\"a\\", "a value without an end at offset 0"},
+    {"\"a\\\"", "a value without an end at offset 0"},
+    {"[[]", "a value without an end at offset 0"},
+    {"{\"}\"", "a value without an end at offset 0"},
+    {"[\"]", "a value without an end at offset 0"},
+};
+
+START_TEST(skips_only_a_value_with_an_end)
+{
+    struct err e = ERR_INIT;
+    ck_assert_int_eq(skip_text(str_of(endless[_i].text), &e), ERR_SYNTAX);
+    ck_assert_str_eq(e.text, endless[_i].why);
+}
+
+END_TEST
+
+START_TEST(skips_any_depth)
+{
+    const size_t depth = 100000;
+    struct err e = ERR_INIT;
+    char *text = malloc(2 * depth);
+    ck_assert_ptr_nonnull(text);
+    memset(text, '[', depth);
+    memset(text + depth, ']', depth);
+    ck_assert_ok(skip_text((struct str){text, 2 * depth}, &e), &e);
+    ck_assert_int_eq(skip_text((struct str){text, 2 * depth - 1}, &e), ERR_SYNTAX);
+    free(text);
 }
 
 END_TEST
@@ -479,7 +570,9 @@ int main(void)
     tcase_add_test(t, odd_bytes_at_every_place);
     tcase_add_test(t, utf8_is_exact);
     tcase_add_loop_test(t, nesting_is_limited, 0, 2);
-    tcase_add_test(t, nesting_adds_up);
+    tcase_add_loop_test(t, skips_any_bytes, 0, COUNT_OF(skippable));
+    tcase_add_loop_test(t, skips_only_a_value_with_an_end, 0, COUNT_OF(endless));
+    tcase_add_test(t, skips_any_depth);
     suite_add_tcase(suite, t);
     return unit_main(suite);
 }

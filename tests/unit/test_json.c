@@ -312,14 +312,25 @@ END_TEST
 static enum errc count_valid(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
 {
     size_t *n = ctx;
-    struct jread r;
-    jread_init(&r, piece, NULL);
-    jread_skip(&r);
+    json_error_t error;
+    json_t *theirs = json_loadb(piece.p, piece.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    bool valid = theirs != NULL || json_error_code(&error) == json_error_numeric_overflow ||
+                 json_error_code(&error) == json_error_null_byte_in_key;
+    json_decref(theirs);
     *n += kind == JCUT_ITEM ? 1 : 0;
-    return jread_finish(&r, reterr);
+    return valid ? OK : err_set(reterr, ERR_SYNTAX, "not JSON");
 }
 
-/* The cutter finds as many valid items as jansson counts, and notices a broken list. */
+static bool is_skipped(struct str json)
+{
+    struct jread r;
+    jread_init(&r, json, NULL);
+    jread_skip(&r);
+    return jread_finish(&r, NULL) == OK;
+}
+
+/* The cutter finds as many valid items as jansson counts, and notices a broken list. A key and the
+ * value of an unknown one are skipped, so they may hold any bytes. */
 START_TEST(cuts_what_jansson_reads)
 {
     struct buf doc;
@@ -355,8 +366,8 @@ START_TEST(cuts_what_jansson_reads)
             ck_assert_uint_eq(items, json_array_size(json_object_get(theirs, "items")));
         else if (theirs == NULL && code != json_error_numeric_overflow &&
                  code != json_error_duplicate_key && code != json_error_null_byte_in_key)
-            ck_assert_msg(!ours, "seed %llu, case %d: %.*s", (unsigned long long)SEED + 2, round,
-                          STR_ARG(buf_str(&doc)));
+            ck_assert_msg(!ours || is_skipped(buf_str(&doc)), "seed %llu, case %d: %.*s",
+                          (unsigned long long)SEED + 2, round, STR_ARG(buf_str(&doc)));
         else if (!broken)
             ck_assert_msg(ours, "seed %llu, case %d: %.*s", (unsigned long long)SEED + 2, round,
                           STR_ARG(buf_str(&doc)));

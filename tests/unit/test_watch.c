@@ -50,7 +50,7 @@ static const struct {
     {"{\"object\":" OBJECT "}", ERR_SYNTAX, 0, NULL, 0},
     {"{\"type\":\"ADDED\",\"object\":" OBJECT, ERR_SYNTAX, 0, NULL, 0},
     {"{\"type\":\"ADDED\",\"object\":" OBJECT "}{}", ERR_SYNTAX, 0, NULL, 0},
-    {"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{bad}}}",
+    {"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{bad}}",
      ERR_SYNTAX, 0, NULL, 0},
     {"<html>", ERR_SYNTAX, 0, NULL, 0},
     {"", ERR_SYNTAX, 0, NULL, 0},

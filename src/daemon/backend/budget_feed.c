@@ -186,7 +186,7 @@ enum errc budget_feed_new(const struct budget_feed_settings *s, struct budget_fe
                               .relist = {.fire = budget_feed_relist}};
     if (f->s.again_ms == 0)
         f->s.again_ms = AGAIN_MS;
-    arena_init(&f->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&f->arena, LIMIT_OBJECT_ARENA);
     enum errc code = budget_feed_reflect(f, false, &f->reflector, reterr);
     if (code != OK)
         (void)budget_feed_free(f);

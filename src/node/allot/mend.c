@@ -47,7 +47,7 @@ void mend_init(struct mend *m, struct loop *l, struct kube_api *api, struct even
     m->late.fire = mend_on_late;
     timer_arm(l, &m->late, MEND_LATE_MS);
     m->last = (struct err)ERR_INIT;
-    arena_init(&m->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&m->arena, LIMIT_OBJECT_ARENA);
     for (size_t i = 0; i < MEND_CALLS; i++)
         buf_init(&m->calls[i].body, BODY_MAX);
 }

@@ -128,7 +128,7 @@ enum errc pods_new(struct loop *l, struct kube_api *api, struct str node,
     if (p == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the pods");
     *p = (struct pods){.loop = l, .ops = *ops, .again = {.fire = pods_on_again}};
-    arena_init(&p->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&p->arena, LIMIT_OBJECT_ARENA);
     enum errc code = pods_start(p, api, node, reterr);
     if (code != OK)
         (void)pods_free(p);

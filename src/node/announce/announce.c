@@ -483,7 +483,7 @@ enum errc announce_new(const struct announce_settings *s, struct announce **ret,
     announce_open_lane(a, &a->node, "node");
     a->map.state.creates = true;
     a->map.state.check_ms = MAP_CHECK_MS;
-    arena_init(&a->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&a->arena, LIMIT_OBJECT_ARENA);
     buf_init(&a->name, PATH_MAX_BYTES);
     buf_init(&a->path, PATH_MAX_BYTES);
     buf_init(&a->cards, TABLE_MAX);

@@ -159,7 +159,7 @@ enum errc own_node_new(struct loop *l, struct kube_api *api, struct str node,
     if (o == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the own node");
     *o = (struct own_node){.changed = changed, .ctx = ctx};
-    arena_init(&o->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&o->arena, LIMIT_OBJECT_ARENA);
     struct reflector_settings s = {.path = STR("/api/v1/nodes"),
                                    .kind = STR("NodeList"),
                                    .field = STR("metadata.name"),

@@ -26,7 +26,7 @@ void containers_init(struct containers *c, struct map_seed seed)
     *c = (struct containers){.list = 0};
     map_init(&c->pods, offsetof(struct container_pod, uid), seed);
     map_init(&c->by_id, offsetof(struct container, id), seed);
-    arena_init(&c->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&c->arena, LIMIT_OBJECT_ARENA);
 }
 
 void containers_done(struct containers *c)

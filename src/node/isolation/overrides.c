@@ -20,7 +20,7 @@ void overrides_init(struct overrides *o, struct map_seed seed)
 {
     *o = (struct overrides){.list = 0};
     map_init(&o->pods, offsetof(struct override, uid), seed);
-    arena_init(&o->arena, LIMIT_OBJECT_BYTES);
+    arena_init(&o->arena, LIMIT_OBJECT_ARENA);
 }
 
 void overrides_done(struct overrides *o)

@@ -20,8 +20,15 @@ void kube_read_node(struct jread *r, struct arena *a, struct node_view *ret);
  * Absent: none is near. */
 struct str kube_near_annotation(struct str key);
 
-/* A text in the metadata of any object, such as its name or uid; absent: it has none. */
-struct str kube_read_of_metadata(struct jread *r, struct str wanted);
+/* The text of a member of a part, such as "metadata", of any object; absent: it has none. */
+struct str kube_read_of(struct jread *r, struct str part, struct str wanted);
+
+/*
+ * Of a pod that kube_read_pod could not read for the reason `why`: uid, name, namespace, nodeName,
+ * phase and deletionTimestamp, each as far as it can be read, and `fault`. So the pod can be
+ * charged to its node, and be released.
+ */
+void kube_read_pod_anyway(struct str json, struct arena *a, struct str why, struct pod_view *ret);
 
 /* The metadata of any object, as far as these two. */
 void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name);

@@ -107,10 +107,11 @@ struct node {
     int64_t unplaced;  /* held by pods without a valid card */
     int64_t exclusive; /* whole cards that pods hold from another device plugin */
     uint32_t n_pods;
-    uint32_t n_sharing;  /* pods that ask for shared cards */
-    struct pod *pods;    /* pods that hold something here; see pods_add */
-    struct pod *claims;  /* pending pods for which room is kept here */
-    uint32_t n_nominees; /* pods that a scheduler nominated for it, pending or reserved */
+    uint32_t n_sharing;    /* pods that ask for shared cards */
+    struct pod *pods;      /* pods that hold something here; see pods_add */
+    struct pod *claims;    /* pending pods for which room is kept here */
+    uint32_t n_nominees;   /* pods that a scheduler nominated for it, pending or reserved */
+    uint32_t n_unreadable; /* pods in its list that may hold any of its cards: no pod is placed */
 
     int64_t largest;       /* total of the largest card, usable or not */
     int64_t most_free;     /* the most free memory of a usable card */
@@ -343,8 +344,11 @@ void node_note_start(struct pod *p, bool starting);
  * that they have not. */
 void node_note_exchange(struct pod *p, bool exchanging);
 
-/* The same for a pod that becomes reserved, or stops being reserved. While it waits, the device
- * plugin has not acknowledged it. */
+/* p holds cards, and what it holds is known, or not. */
+void node_note_unreadable(struct pod *p, bool unreadable);
+
+/* The same as node_note_start for a pod that becomes reserved, or stops being reserved. While it
+ * waits, the device plugin has not acknowledged it. */
 void node_note_wait(struct pod *p, bool waits);
 
 /* deleting: p's object has a deletionTimestamp. p may hold nothing. */

@@ -33,6 +33,7 @@ struct pod {
     bool unassigned;  /* annotation ASSIGNED is false, or the pod is reserved */
     bool unsure;      /* acknowledged, but perhaps for another pod's container: see swap.c */
     bool exchanging;  /* annotation CARDPACK_ANNOTATION_VACATED; only node_note_exchange sets it */
+    bool unreadable;  /* its object can't be read; only node_note_unreadable sets it */
     bool initialized; /* its init containers are done, and their part is released */
     bool deleting;    /* its object has a deletionTimestamp; it still holds its cards */
     /* Its object has these annotations from an earlier Binding; ours must replace them. */

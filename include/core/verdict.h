@@ -11,13 +11,14 @@ enum verdict {
     VERDICT_NO_CARDS,  /* gpu-mem without a usable gpu-count: the device plugin has not finished, or
                           reports nonsense */
     VERDICT_BAD_CARDS, /* its table of cards can't be read */
-    VERDICT_DIALECT,   /* its device plugin has other resources than those that the pod names */
-    VERDICT_ISOLATION, /* the pod requires isolation, and the node's label names none */
-    VERDICT_UNUSABLE,  /* too few usable cards: they are unhealthy, cordoned or set aside */
-    VERDICT_CLAIMED,   /* too few usable cards, because ResourceClaims hold some */
-    VERDICT_MODEL,     /* the pod's card-model does not allow this card */
-    VERDICT_UUID,      /* the pod's card-uuid does not allow this card */
-    VERDICT_TOO_LARGE, /* more memory than the card's total */
+    VERDICT_UNREADABLE, /* a pod that is bound to it can't be read, and may hold any of its cards */
+    VERDICT_DIALECT,    /* its device plugin has other resources than those that the pod names */
+    VERDICT_ISOLATION,  /* the pod requires isolation, and the node's label names none */
+    VERDICT_UNUSABLE,   /* too few usable cards: they are unhealthy, cordoned or set aside */
+    VERDICT_CLAIMED,    /* too few usable cards, because ResourceClaims hold some */
+    VERDICT_MODEL,      /* the pod's card-model does not allow this card */
+    VERDICT_UUID,       /* the pod's card-uuid does not allow this card */
+    VERDICT_TOO_LARGE,  /* more memory than the card's total */
     VERDICT_QUOTA_DENIED,  /* a quota forbids it, independent of usage */
     VERDICT_TOO_FEW,       /* the node has fewer such cards than the pod asks for */
     VERDICT_AFFINITY,      /* the pods of its affinity group are on another card */

@@ -90,6 +90,7 @@ struct pod_view {
     struct str uid;
     struct str namespace;
     struct str name;
+    struct str fault;     /* why the object can't be read: the rest is incomplete; absent: it can */
     struct str node;      /* spec.nodeName; absent or empty: not bound */
     struct str phase;     /* status.phase */
     struct str nominated; /* status.nominatedNodeName: a scheduler has evicted pods for it there */

@@ -1,7 +1,9 @@
 /*
  * Puts one Kubernetes object's JSON into the cache, and logs what an operator should know: a node
  * that appeared, went away or changed its size, a pod that is bound without a valid card, an object
- * that can't be read. An unreadable object never stops a stream: it is logged and left out.
+ * that can't be read. An unreadable object never stops a stream. Of a pod, as much is taken as can
+ * be read: if it is bound, its node gets no new pods. A node is taken for one without cards. Any
+ * other object, and one without a uid or name, is left out: the cache is then incomplete.
  */
 #pragma once
 
@@ -33,7 +35,8 @@ struct ingest {
     void (*show)(void *ctx, const struct pod_view *pod, const struct err *fault);
     void *ctx;
     bool lost;                  /* out of memory on an object: the cache is incomplete */
-    bool torn[CACHE_ALL_KINDS]; /* an object could not be read since the list began */
+    bool torn[CACHE_ALL_KINDS]; /* an object was left out since the list began */
+    size_t n_unreadable;        /* objects that could not be read, left out or not */
 };
 
 /* How long figures of what cards and pods use are believed: cardpack-node writes them again every

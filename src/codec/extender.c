@@ -116,7 +116,7 @@ static void extender_read_items(struct jread *r, struct arena *a, struct candida
     jread_array (r) {
         (void)jread_type(r);
         const char *begin = r->at;
-        struct str name = kube_read_of_metadata(r, STR("name"));
+        struct str name = kube_read_of(r, STR("metadata"), STR("name"));
         if (!jread_failed(r) && name.n == 0)
             jread_fail(r, ERR_SYNTAX, "a Node without metadata.name");
         extender_str_list_add(r, a, &c->names, name);

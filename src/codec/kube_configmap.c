@@ -1,27 +1,41 @@
-/* Reads the metadata of any object, and a ConfigMap: of unhealthy cards, of quotas, of what is
- * used. */
+/* Reads parts of any object, of a pod that can't be read as a whole what can be, and a ConfigMap:
+ * of unhealthy cards, of quotas, of what is used. */
 #include "codec/kube.h"
 #include "codec/usage.h"
 #include "core/gpushare.h"
 
-struct str kube_read_of_metadata(struct jread *r, struct str wanted)
+struct str kube_read_of(struct jread *r, struct str part, struct str wanted)
 {
     struct str value = STR_NULL;
     struct str key;
-    struct str field;
     jread_object (r, key) {
-        if (!str_eq(key, STR("metadata"))) {
+        if (str_eq(key, part))
+            value = jread_member(r, wanted);
+        else
             jread_skip(r);
-            continue;
-        }
-        jread_object (r, field) {
-            if (str_eq(field, wanted))
-                value = jread_str(r);
-            else
-                jread_skip(r);
-        }
     }
     return value;
+}
+
+static struct str kube_configmap_find(struct str json, struct arena *a, struct str part,
+                                      struct str wanted)
+{
+    struct jread r;
+    jread_init(&r, json, a);
+    return kube_read_of(&r, part, wanted);
+}
+
+void kube_read_pod_anyway(struct str json, struct arena *a, struct str why, struct pod_view *ret)
+{
+    *ret = (struct pod_view){
+        .uid = kube_configmap_find(json, a, STR("metadata"), STR("uid")),
+        .name = kube_configmap_find(json, a, STR("metadata"), STR("name")),
+        .namespace = kube_configmap_find(json, a, STR("metadata"), STR("namespace")),
+        .node = kube_configmap_find(json, a, STR("spec"), STR("nodeName")),
+        .phase = kube_configmap_find(json, a, STR("status"), STR("phase")),
+        .deleting = kube_configmap_find(json, a, STR("metadata"), STR("deletionTimestamp")).n > 0,
+        .fault = why,
+    };
 }
 
 void kube_read_place(struct jread *r, struct str *ret_namespace, struct str *ret_name)

@@ -44,7 +44,7 @@ static struct str preempt_read_meta_victim(struct jread *r)
 
 static struct str preempt_read_whole_victim(struct jread *r)
 {
-    struct str uid = kube_read_of_metadata(r, STR("uid"));
+    struct str uid = kube_read_of(r, STR("metadata"), STR("uid"));
     if (uid.n == 0)
         jread_fail(r, ERR_SYNTAX, "a victim without metadata.uid");
     return uid;

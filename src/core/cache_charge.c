@@ -89,6 +89,22 @@ static struct str cache_charge_find_cards(const struct pod_view *view, const str
     return list;
 }
 
+/* What the pod's object says of its cards can't be read. What it held there stays charged. */
+static enum errc cache_charge_unreadable(struct cache *c, struct pod *p, struct node *n,
+                                         const struct request *r, struct effect *ret)
+{
+    const struct placement none = {.n = 0};
+    if (p->node != n && cache_pod_move(c, p, n, r, &none, STR(""), false) != OK) {
+        cache_node_release(c, n);
+        return ERR_NOMEM;
+    }
+    ret->changed = ret->changed || !p->unreadable;
+    cache_pod_set_nominated(c, p, NULL);
+    node_note_unreadable(p, true);
+    pod_believe(p);
+    return OK;
+}
+
 enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view *view,
                           const struct request *r, uint64_t now_ns, struct effect *ret)
 {
@@ -99,6 +115,8 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     struct node *n = cache_node_get_or_add(c, view->node);
     if (n == NULL)
         return ERR_NOMEM;
+    if (view->fault.n > 0)
+        return cache_charge_unreadable(c, p, n, r, ret);
     if (cache_charge_take_labels(c, p, view, &labels) != OK) {
         cache_node_release(c, n);
         return ERR_NOMEM;
@@ -128,6 +146,8 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     bool was_unassigned = p->unassigned;
     bool was_starting = p->starting;
     bool was_exchanging = p->exchanging;
+    ret->changed = ret->changed || p->unreadable;
+    node_note_unreadable(p, false);
     pod_take_annotations(p, view, now_ns);
     node_note_start(p, str_eq(view->phase, STR("Pending")) || pod_view_lingers(view, r->dialect));
     node_note_exchange(p, view->vacated.n > 0);

@@ -170,6 +170,8 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
                                   struct placement *ret)
 {
     struct quota_refusal refusal;
+    if (n->n_unreadable > 0)
+        return VERDICT_UNREADABLE;
     /* Before the rest: kube-scheduler must not evict pods where no eviction helps. */
     if (fit_lacks_isolation(n, r))
         return VERDICT_ISOLATION;

@@ -49,6 +49,7 @@ void node_derive(struct node *n)
     }
     n->uneven =
         n->claims != NULL || (n->exclusive > 0 && !n->delegated) || n->n_exchanging > 0 ||
+        n->n_unreadable > 0 ||
         (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
         (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
@@ -357,6 +358,7 @@ void node_attach(struct node *n, struct pod *p)
     pods_add(&n->pods, p);
     n->n_starting += p->starting ? 1 : 0;
     n->n_exchanging += p->exchanging ? 1 : 0;
+    n->n_unreadable += p->unreadable ? 1 : 0;
     node_charge_pod(n, p, 1);
     uses_charge(p, 1);
     node_derive(n);
@@ -372,6 +374,8 @@ void node_detach(struct pod *p)
     n->n_starting -= p->starting ? 1 : 0;
     assert(!p->exchanging || n->n_exchanging > 0);
     n->n_exchanging -= p->exchanging ? 1 : 0;
+    assert(!p->unreadable || n->n_unreadable > 0);
+    n->n_unreadable -= p->unreadable ? 1 : 0;
     if (n->n_starting > 0)
         swap_note_end(n, p);
     node_charge_pod(n, p, -1);
@@ -398,17 +402,28 @@ void node_note_start(struct pod *p, bool starting)
     node_stamp(n);
 }
 
-void node_note_exchange(struct pod *p, bool exchanging)
+/* flag: of a pod in the node's list; count: how many pods of the list have it. */
+static void node_note_flag(struct node *n, bool *flag, uint32_t *count, bool now)
 {
-    struct node *n = p->node;
-    assert(n != NULL);
-    if (p->exchanging == exchanging)
+    if (*flag == now)
         return;
-    assert(exchanging || n->n_exchanging > 0);
-    p->exchanging = exchanging;
-    n->n_exchanging += exchanging ? 1 : (uint32_t)-1;
+    assert(now || *count > 0);
+    *flag = now;
+    *count += now ? 1 : (uint32_t)-1;
     node_derive(n);
     node_stamp(n);
+}
+
+void node_note_exchange(struct pod *p, bool exchanging)
+{
+    assert(p->node != NULL);
+    node_note_flag(p->node, &p->exchanging, &p->node->n_exchanging, exchanging);
+}
+
+void node_note_unreadable(struct pod *p, bool unreadable)
+{
+    assert(p->node != NULL);
+    node_note_flag(p->node, &p->unreadable, &p->node->n_unreadable, unreadable);
 }
 
 void node_note_deletion(struct pod *p, bool deleting)
@@ -498,12 +513,15 @@ void node_check(const struct node *n)
     int64_t sizes = 0;
     uint32_t starting = 0;
     uint32_t exchanging = 0;
+    uint32_t unreadable = 0;
     node_check_lists(n);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         starting += p->starting ? 1 : 0;
         exchanging += p->exchanging ? 1 : 0;
+        unreadable += p->unreadable ? 1 : 0;
     }
     assert(n->n_starting == starting && n->n_exchanging == exchanging);
+    assert(n->n_unreadable == unreadable);
     for (uint32_t i = 0; i < n->n_cards; i++)
         cards[i] = (struct card){.claimed = n->cards[i].claimed, .lent = n->cards[i].lent};
     again.cards = cards;

@@ -82,8 +82,8 @@ void pod_check(const struct pod *p)
     assert((p->node != NULL) == pod_holds(p));
     assert(pod_by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
-    assert(pod_holds(p) ||
-           (p->card == -1 && !p->starting && !p->exchanging && !p->assigned && !p->unassigned));
+    assert(pod_holds(p) || (p->card == -1 && !p->starting && !p->exchanging && !p->unreadable &&
+                            !p->assigned && !p->unassigned));
     assert(!p->unsure || p->starting);
     assert(p->request != NULL && p->request->mem >= 0 && p->request->mem <= REQUEST_MEM_MAX);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);

@@ -565,6 +565,8 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     if (rd.named || ret->exclusive > 0 || ret->cores > 0)
         request_read_wishes(&rd);
     request_check_cores(&rd);
+    if (pod->fault.n > 0 && rd.code == OK)
+        rd.code = err_set(reterr, ERR_SYNTAX, "it can't be read: %.*s", STR_ARG(pod->fault));
     return rd.code;
 }
 

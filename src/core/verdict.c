@@ -17,6 +17,9 @@ static const struct {
                           true},
     [VERDICT_BAD_CARDS] = {"bad_cards", "The node's annotation cardpack.io/cards can't be read",
                            true},
+    [VERDICT_UNREADABLE] = {"unreadable",
+                            "A pod of the node can't be read and may hold any of its GPU devices",
+                            true},
     [VERDICT_DIALECT] = {"dialect",
                          "The node's device plugin has other resources than those that the pod "
                          "names",

@@ -40,6 +40,8 @@ static void advise_of_annotation(struct advise *a, struct events *ev, const stru
 void advise_pod(struct advise *a, struct events *ev, const struct pod_view *pod,
                 const struct err *bad)
 {
+    if (pod_view_bound(pod) && pod->fault.n > 0)
+        advise_post(a, ev, pod, STR("UnreadablePod"), str_of(bad->text));
     if (pod_view_bound(pod) || pod->deleting || pod_view_terminal(pod))
         return;
     if (bad->code != OK)

@@ -45,25 +45,32 @@ static const char *const kind_names[CACHE_ALL_KINDS] = {
     [CACHE_CLAIMS] = "ResourceClaim", [CACHE_CLASSES] = "DeviceClass",
 };
 
-static void ingest_unreadable(struct ingest *in, enum cache_kind kind, struct str name,
-                              const struct err *e)
+static void ingest_leave_out(struct ingest *in, enum cache_kind kind, struct str name,
+                             const struct err *e)
 {
+    in->n_unreadable++;
     in->torn[kind] = true;
     in->lost = in->lost || e->code == ERR_NOMEM;
     log_error("an object can't be read and is left out", kv_cstr("kind", kind_names[kind]),
               kv_str("name", name), kv_cstr("error", e->text));
 }
 
-/* Ends the reader. True: the object is complete and has a name. False: the failure is logged. */
+/* Ends the reader. OK: the object is complete, and has a name. */
+static enum errc ingest_finish(struct jread *r, struct str name, struct err *e)
+{
+    if (jread_finish(r, e) == OK && name.n == 0)
+        return err_set(e, ERR_SYNTAX, "it has no metadata.name");
+    return e->code;
+}
+
+/* Ends the reader. False: the object is left out. */
 static bool ingest_readable(struct ingest *in, struct jread *r, enum cache_kind kind,
                             struct str name)
 {
     struct err e = ERR_INIT;
-    if (jread_finish(r, &e) == OK && name.n > 0)
+    if (ingest_finish(r, name, &e) == OK)
         return true;
-    if (e.code == OK)
-        (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name");
-    ingest_unreadable(in, kind, name, &e);
+    ingest_leave_out(in, kind, name, &e);
     return false;
 }
 
@@ -139,6 +146,26 @@ static void ingest_report_node(struct ingest *in, const struct node *n,
     }
 }
 
+/* Ends the reader. A node that can't be read has a name at most. False: it is left out. */
+static bool ingest_node_readable(struct ingest *in, struct jread *r, struct str json,
+                                 struct node_view *view)
+{
+    struct err e = ERR_INIT;
+    if (ingest_finish(r, view->name, &e) == OK)
+        return true;
+    arena_reset(&in->arena);
+    jread_init(r, json, &in->arena);
+    *view = (struct node_view){.name = kube_read_of(r, STR("metadata"), STR("name"))};
+    if (view->name.n == 0 || e.code == ERR_NOMEM) {
+        ingest_leave_out(in, CACHE_NODES, view->name, &e);
+        return false;
+    }
+    in->n_unreadable++;
+    log_error("a node can't be read: it gets no new pods", kv_str("node", view->name),
+              kv_cstr("error", e.text));
+    return true;
+}
+
 void ingest_node(struct ingest *in, struct str json, bool gone)
 {
     struct jread r;
@@ -147,7 +174,7 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_node(&r, &in->arena, &e.node);
-    if (!ingest_readable(in, &r, CACHE_NODES, e.node.name))
+    if (!ingest_node_readable(in, &r, json, &e.node))
         return;
     struct node_figures old = ingest_figures_of(cache_node(in->cache, e.node.name));
     ingest_apply(in, &e, &effect);
@@ -164,7 +191,7 @@ static void ingest_report_pod(struct ingest *in, const struct pod_view *view,
                               const struct effect *effect)
 {
     const struct pod *p = cache_pod(in->cache, view->uid);
-    if (effect->err.code != OK)
+    if (effect->err.code != OK && view->fault.n == 0)
         log_warn("a pod's request is not valid", kv_str("namespace", view->namespace),
                  kv_str("pod", view->name), kv_cstr("error", effect->err.text));
     if (!effect->changed || p == NULL || p->node == NULL || p->node->fault != NODE_OK ||
@@ -184,22 +211,39 @@ static void ingest_report_pod(struct ingest *in, const struct pod_view *view,
                  kv_str("namespace", p->namespace), kv_str("pod", p->name));
 }
 
+/* Ends the reader. Of a pod that can't be read, takes as much as can be. `e` must last as long as
+ * the view. False: it is left out. */
+static bool ingest_pod_readable(struct ingest *in, struct jread *r, struct str json,
+                                struct pod_view *view, struct err *e)
+{
+    if (ingest_finish(r, view->name, e) == OK && view->uid.n > 0)
+        return true;
+    if (e->code == OK)
+        (void)err_set(e, ERR_SYNTAX, "it has no metadata.uid");
+    arena_reset(&in->arena);
+    kube_read_pod_anyway(json, &in->arena, str_of(e->text), view);
+    if (view->uid.n == 0 || e->code == ERR_NOMEM) {
+        ingest_leave_out(in, CACHE_PODS, view->name, e);
+        return false;
+    }
+    in->n_unreadable++;
+    log_error("a pod can't be read: if it is bound, its node gets no new pods",
+              kv_str("namespace", view->namespace), kv_str("pod", view->name),
+              kv_str("node", view->node), kv_cstr("error", e->text));
+    return true;
+}
+
 void ingest_pod(struct ingest *in, struct str json, bool gone)
 {
     struct jread r;
     struct effect effect;
+    struct err fault = ERR_INIT;
     struct cache_event e = {.type = gone ? CACHE_POD_GONE : CACHE_POD_SET};
     arena_reset(&in->arena);
     jread_init(&r, json, &in->arena);
     kube_read_pod(&r, &in->arena, &e.pod);
-    if (!ingest_readable(in, &r, CACHE_PODS, e.pod.name))
+    if (!ingest_pod_readable(in, &r, json, &e.pod, &fault))
         return;
-    if (e.pod.uid.n == 0) {
-        struct err fault = ERR_INIT;
-        (void)err_set(&fault, ERR_SYNTAX, "it has no metadata.uid");
-        ingest_unreadable(in, CACHE_PODS, e.pod.name, &fault);
-        return;
-    }
     ingest_apply(in, &e, &effect);
     if (!gone)
         ingest_report_pod(in, &e.pod, &effect);
@@ -239,7 +283,7 @@ static void ingest_quota(struct ingest *in, struct str text, bool gone)
                          ? err_set(&why, ERR_SYNTAX, "it has no %.*s", STR_ARG(CARDPACK_QUOTA_KEY))
                          : quota_config_read(text, &in->arena, &e.quota, &why);
     if (code == ERR_NOMEM) {
-        ingest_unreadable(in, CACHE_HEALTH, CARDPACK_QUOTA_NAME, &why);
+        ingest_leave_out(in, CACHE_HEALTH, CARDPACK_QUOTA_NAME, &why);
     } else if (code != OK) {
         ingest_quota_is_bad(in, &why);
     } else {
@@ -476,7 +520,7 @@ unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
 {
     struct effect effect;
     if (in->torn[kind]) {
-        log_error("an object of the list can't be read: objects missing in this list are kept",
+        log_error("an object of the list was left out: objects missing in this list are kept",
                   kv_cstr("kind", kind_names[kind]));
         return 0;
     }

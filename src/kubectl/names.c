@@ -68,7 +68,7 @@ static struct str names_name_of(struct str json, struct arena *a)
 {
     struct jread r;
     jread_init(&r, json, a);
-    struct str name = kube_read_of_metadata(&r, STR("name"));
+    struct str name = kube_read_of(&r, STR("metadata"), STR("name"));
     return jread_finish(&r, NULL) == OK ? name : STR_NULL;
 }
 

@@ -363,7 +363,7 @@ class ControlPlane:
         request is not repeated: OSError or HTTPException tell the caller that the result of the
         request is unknown.
         """
-        data = None if body is None else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {token or self.admin_token}"}
         if data is not None:
             headers["Content-Type"] = content_type
@@ -376,7 +376,7 @@ class ControlPlane:
             self._drop_connection()
             raise
         try:
-            return response.status, json.loads(answer)
+            return response.status, json.loads(answer.decode(errors="replace"))
         except ValueError:
             return response.status, answer.decode(errors="replace")
 

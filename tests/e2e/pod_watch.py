@@ -79,7 +79,7 @@ class PodWatch:
         return response
 
     def _list(self) -> None:
-        answer = json.loads(self._get("").read())
+        answer = json.loads(self._get("").read().decode(errors="replace"))
         version = answer["metadata"]["resourceVersion"]
         self.listed(answer["items"] or [], int(version))
         self.lists += 1
@@ -88,7 +88,7 @@ class PodWatch:
     def _watch(self) -> None:
         response = self._get(f"watch=true&resourceVersion={self.version}&allowWatchBookmarks=true")
         while line := response.readline():
-            event = json.loads(line)
+            event = json.loads(line.decode(errors="replace"))
             if event["type"] == "ERROR":
                 self.version = ""
                 return

@@ -235,6 +235,8 @@ static inline void event_pod(struct world *w, enum cache_event_type type)
         p.view.initialized = once_in(w, 2);
         if (once_in(w, 10))
             p.view.vacated = ONE_OF(w, vacated);
+        if (once_in(w, 40))
+            p.view.fault = STR("the test says so");
     }
     p.view.deleting = once_in(w, 6);
     if (once_in(w, 8)) { /* asks for no card */

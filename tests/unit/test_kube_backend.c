@@ -380,6 +380,40 @@ START_TEST(each_first_list_is_waited_for)
 
 END_TEST
 
+/* Not even its UID can be read, so it may hold any card of any node. */
+#define WITHOUT_UID "{\"metadata\":{\"name\":\"q\",\"namespace\":\"ns\",\"resourceVersion\":\"7\"}}"
+
+START_TEST(an_object_that_is_left_out_in_a_list)
+{
+    rig_open(false);
+    k.items[CACHE_PODS] = WITHOUT_UID;
+    pass(2 * SETTLE_MS);
+    is_missing("can't be read: the log names it");
+    pass(60000);
+    is_missing("can't be read: the log names it");
+    k.items[CACHE_PODS] = "";
+    pass(31000);
+    ck_assert(is_ready());
+    rig_close();
+}
+
+END_TEST
+
+START_TEST(an_object_that_is_left_out_in_a_watch)
+{
+    lead();
+    reserve_p();
+    post_p();
+    watch_says(CACHE_PODS, "ADDED", WITHOUT_UID);
+    is_missing("can't be read: the log names it");
+    not_a_byte_leaves();
+    pass(31000);
+    ck_assert(is_ready());
+    rig_close();
+}
+
+END_TEST
+
 /* A load balancer's 403 or 404 says nothing about the rights; unhealthy cards stay unknown. */
 static const struct {
     unsigned status;
@@ -493,6 +527,8 @@ int main(void)
     tcase_add_test(tc, memory_fails_within_a_watch);
     tcase_add_test(tc, memory_fails_within_a_later_list);
     tcase_add_test(tc, a_list_without_loss_is_what_ends_it);
+    tcase_add_test(tc, an_object_that_is_left_out_in_a_list);
+    tcase_add_test(tc, an_object_that_is_left_out_in_a_watch);
     tcase_add_loop_test(tc, each_first_list_is_waited_for, 0, CACHE_KINDS);
     tcase_add_loop_test(tc, only_a_status_denies_unhealthy_cards, 0, COUNT_OF(not_denied));
     tcase_add_test(tc, only_unhealthy_cards_may_be_denied);

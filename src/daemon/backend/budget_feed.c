@@ -92,7 +92,7 @@ static void budget_feed_on_end(void *ctx)
     f->turned_away = f->told = false;
     timer_cancel(&f->other);
     if (f->s.budgets->torn)
-        log_error("an object of the list can't be read: objects missing in this list are kept",
+        log_error("an object of the list was left out: objects missing in this list are kept",
                   kv_cstr("kind", "PodDisruptionBudget"));
     else
         log_info("list is in", kv_cstr("kind", "PodDisruptionBudget"),

@@ -10,17 +10,17 @@
 #include "base/log.h"
 #include "base/mem.h"
 
-#define WATCH_QUIET_MS  180000
-#define AGAIN_MS        60000
-#define RELIST_AFTER_MS 5000
-#define PROBE_MS        10000
+#define WATCH_QUIET_MS 180000
+#define AGAIN_MS       60000
+#define PROBE_MS       10000
 
 struct dra_part {
     struct dra_feed *feed;
     enum dra_feed_kind kind;
     struct reflector *reflector;
-    bool lost_in_list; /* memory was short for an object since the last `begin` */
+    bool lost_in_list; /* an object was lost or left out since the last `begin` */
     bool lacks;        /* the cache lacks an object, until the next complete list */
+    bool torn;         /* because it can't be read; else memory was short for it */
     bool told;         /* the log says why it can't be read */
     struct err denied; /* the last 403; code OK: none since the last list */
 };
@@ -34,7 +34,7 @@ struct dra_feed {
     bool told_absent;    /* the log says that the API server does not serve them */
     struct deferred end; /* ends the reflectors, of which one got a 404 */
     struct timer again;  /* begins them again */
-    struct timer relist; /* armed when memory was short for an object */
+    struct timer relist; /* armed when the cache lacks an object */
 };
 
 static const struct {
@@ -67,12 +67,13 @@ struct str dra_feed_resource(enum dra_feed_kind kind)
 static void dra_feed_note_loss(struct dra_part *p)
 {
     struct dra_feed *f = p->feed;
-    if (!f->s.ingest->lost)
+    if (!f->s.ingest->lost && (!f->s.ingest->torn[table[p->kind].kind] || p->lost_in_list))
         return;
+    p->torn = !f->s.ingest->lost;
     f->s.ingest->lost = false;
     p->lost_in_list = p->lacks = true;
     if (!timer_armed(&f->relist))
-        timer_arm(f->s.loop, &f->relist, RELIST_AFTER_MS);
+        timer_arm(f->s.loop, &f->relist, p->torn ? RELIST_TORN_MS : RELIST_AFTER_MS);
 }
 
 static void dra_feed_relist(struct timer *t)
@@ -291,7 +292,9 @@ struct str dra_feed_lost(const struct dra_feed *f)
 {
     for (size_t i = 0; f != NULL && i < COUNT_OF(f->parts); i++) {
         if (f->parts[i].lacks)
-            return STR("memory was short, and the API server's objects are read again");
+            return f->parts[i].torn
+                       ? STR("an object of resource.k8s.io/v1 can't be read: the log names it")
+                       : STR("memory was short, and the API server's objects are read again");
     }
     return STR("");
 }

@@ -93,15 +93,13 @@ static enum errc embedded_taken_in(struct embedded *c,
                                    struct str json, bool gone, struct err *reterr)
 {
     struct ingest *in = &c->ingest;
+    size_t unreadable = in->n_unreadable;
     in->lost = false;
-    memset(in->torn, 0, sizeof(in->torn));
     ingest(in, json, gone);
     if (in->lost)
         return err_set(reterr, ERR_NOMEM, "out of memory");
-    for (size_t kind = 0; kind < COUNT_OF(in->torn); kind++) {
-        if (in->torn[kind])
-            return err_set(reterr, ERR_LIMIT, "the object is too large or can't be read");
-    }
+    if (in->n_unreadable > unreadable)
+        return err_set(reterr, ERR_LIMIT, "the object is too large or can't be read");
     return OK;
 }
 

@@ -22,16 +22,16 @@
 #define WATCH_QUIET_MS 180000
 
 /* Time for the watch to name the pods that a list lacked because they are younger. */
-#define PROVE_AFTER_MS  10000
-#define RELIST_AFTER_MS 5000
+#define PROVE_AFTER_MS 10000
 
 struct feed {
     struct kube_backend *backend;
     enum cache_kind kind;
     void (*ingest)(struct ingest *in, struct str json, bool gone);
     struct reflector *reflector;
-    bool lost_in_list; /* memory was short for an object since the last `begin` */
+    bool lost_in_list; /* an object was lost or left out since the last `begin` */
     bool lacks;        /* the cache lacks an object, until the next complete list */
+    bool torn;         /* because it can't be read; else memory was short for it */
 };
 
 /* One call to the API server. */
@@ -60,25 +60,26 @@ struct kube_backend {
     bool read_begun;
     size_t posting;      /* Bindings under way */
     struct timer prove;  /* see kube_backend_prove() */
-    struct timer relist; /* armed when memory was short for an object */
+    struct timer relist; /* armed when the cache lacks an object */
 };
 
 /* ---- the feeds of the cache ---- */
 
 /*
- * Handles an object that was lost for lack of memory: the cache is incomplete, and cardpack decides
- * nothing until a complete list. That list is requested after a while, because memory is probably
- * still short now.
+ * Handles an object that was lost for lack of memory, or left out because it can't be read: the
+ * cache is incomplete, and cardpack decides nothing until a complete list. That list is requested
+ * after a while, because memory is probably still short now, or the object not yet corrected.
  */
 static void kube_backend_note_loss(struct feed *f)
 {
     struct kube_backend *b = f->backend;
-    if (!b->ingest.lost)
+    if (!b->ingest.lost && (!b->ingest.torn[f->kind] || f->lost_in_list))
         return;
+    f->torn = !b->ingest.lost;
     b->ingest.lost = false;
     f->lost_in_list = f->lacks = true;
     if (!timer_armed(&b->relist))
-        timer_arm(b->loop, &b->relist, RELIST_AFTER_MS);
+        timer_arm(b->loop, &b->relist, f->torn ? RELIST_TORN_MS : RELIST_AFTER_MS);
 }
 
 static void kube_backend_on_begin(void *ctx)
@@ -229,7 +230,9 @@ static struct str kube_backend_lost_object(const struct kube_backend *b)
 {
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++) {
         if (b->feeds[i].lacks)
-            return STR("memory was short, and the API server's objects are read again");
+            return b->feeds[i].torn
+                       ? STR("an object of the API server can't be read: the log names it")
+                       : STR("memory was short, and the API server's objects are read again");
     }
     return dra_feed_lost(b->dra);
 }
@@ -238,10 +241,10 @@ static bool kube_backend_ready(struct backend *interface, struct str *ret_missin
 {
     struct kube_backend *b = CONTAINER_OF(interface, struct kube_backend, interface);
     *ret_missing = kube_backend_missing_list(b);
-    if (ret_missing->n == 0 && leadership_term(b->leadership) == 0)
-        *ret_missing = leadership_why_not(b->leadership);
     if (ret_missing->n == 0)
         *ret_missing = kube_backend_lost_object(b);
+    if (ret_missing->n == 0 && leadership_term(b->leadership) == 0)
+        *ret_missing = leadership_why_not(b->leadership);
     return ret_missing->n == 0;
 }
 

@@ -51,6 +51,7 @@ struct totals {
     int64_t memory;
     int64_t allocated;
     int64_t unplaced;
+    uint64_t unreadable;
     uint64_t pods[POD_BOUND + 1];
 };
 
@@ -60,6 +61,7 @@ static void metrics_cards_add_node(struct totals *t, const struct node *n)
     t->memory += n->total;
     t->allocated += n->used;
     t->unplaced += n->unplaced;
+    t->unreadable += n->n_unreadable;
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
         if (c->absent)
@@ -157,6 +159,10 @@ static void metrics_cards_write_totals(struct metrics_writer *w)
         "Pods that want or hold a card: pending, reserved (a Binding is under way or in "
         "doubt), confirmed (bound, and the watch has yet to show it), bound.",
         pods, t.pods, COUNT_OF(pods));
+    metrics_cards_write_one(w, "cardpack_pods_unreadable",
+                            "Of the bound ones, those that cannot be read: their nodes get no new "
+                            "pods.",
+                            (int64_t)t.unreadable);
     metrics_cards_write_dra(w, &t);
 }
 

@@ -12,6 +12,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "chart_node",
     "confined",
     "attacks",
+    "stored",
     "packing",
     "requests",
     "admission",

@@ -18,6 +18,10 @@
 /* On a pod's containers and in a node's capacity: whole cards that NVIDIA's device plugin
  * allocates. */
 #define GPUSHARE_RESOURCE_EXCLUSIVE STR("nvidia.com/gpu")
+/* Other names of that plugin for its cards or parts of them begin so: nvidia.com/gpu.shared
+ * (renameByDefault), nvidia.com/mig-1g.5gb. */
+#define NVIDIA_PREFIX_RENAMED STR("nvidia.com/gpu.")
+#define NVIDIA_PREFIX_MIG     STR("nvidia.com/mig-")
 
 /* On a pod, label: the number of cards; each gets an equal part of the request. */
 #define GPUSHARE_LABEL_COUNT STR("aliyun.com/gpu-count")

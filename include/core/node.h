@@ -76,6 +76,7 @@ struct node_sizes {
     uint32_t n_cards;
     uint32_t max_pods;    /* on each card; 0: no limit */
     uint32_t exclusive;   /* whole cards that another device plugin allocates */
+    uint32_t renamed;     /* the same by other names, see NVIDIA_PREFIX_RENAMED */
     enum pack placement;  /* how pods are packed on its cards */
     enum dialect dialect; /* of its device plugin */
     enum isolation isolation;
@@ -123,6 +124,7 @@ struct node {
     uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
 
+    uint32_t renamed;  /* part of `exclusive`: by other names */
     uint32_t n_others; /* pods without a GPU request that are charged to host_used */
     void *block;       /* the allocation that contains the node */
 

@@ -33,6 +33,7 @@ struct container_view {
         struct amounts_view of[DIALECT_COUNT]; /* the first is gpushare's */
     };
     struct str exclusive; /* GPUSHARE_RESOURCE_EXCLUSIVE */
+    uint32_t renamed;     /* the sum of what it has other names for: NVIDIA_PREFIX_... */
     uint32_t index;       /* in spec.containers or in spec.initContainers */
     enum container_kind kind;
 };
@@ -220,6 +221,7 @@ struct node_view {
     struct str cpu;                      /* status.allocatable of the host */
     struct str memory;
     struct str exclusive;       /* status.capacity of GPUSHARE_RESOURCE_EXCLUSIVE */
+    uint32_t renamed;           /* status.capacity of its other names, their sum */
     struct str cordoned;        /* CARDPACK_ANNOTATION_CORDONED: "0,2" */
     struct str exclusive_cards; /* CARDPACK_ANNOTATION_EXCLUSIVE: "0,2" */
     struct str dra_cards;       /* CARDPACK_ANNOTATION_DRA: "0,2" */

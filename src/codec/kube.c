@@ -166,6 +166,7 @@ static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_
 struct amounts {
     struct amounts_view of[DIALECT_COUNT];
     struct str exclusive;
+    uint32_t renamed;
     struct host_texts host;
     struct class_list *classes; /* NULL: their names are skipped */
     bool requested;             /* these are requests */
@@ -204,7 +205,8 @@ static void kube_read_amounts(struct jread *r, struct amounts *ret)
             ret->host.cpu = kube_read_loose(r);
         else if (str_eq(key, STR("memory")))
             ret->host.memory = kube_read_loose(r);
-        else if (ret->classes != NULL && kube_classes_take(ret->classes, r, key, ret->requested))
+        else if (kube_names_take_renamed(r, key, &ret->renamed) ||
+                 (ret->classes != NULL && kube_classes_take(ret->classes, r, key, ret->requested)))
             continue;
         else if (!kube_names_find(
                      key, 1U << KUBE_MEM | 1U << KUBE_CORES | 1U << KUBE_COUNT | 1U << KUBE_PERCENT,
@@ -252,6 +254,7 @@ static void kube_read_container_resources(struct jread *r, struct container_view
         c->of[d].percent = kube_either(of.limits.of[d].percent, of.requests.of[d].percent);
     }
     c->exclusive = kube_either(of.limits.exclusive, of.requests.exclusive);
+    c->renamed = MAX_OF(of.limits.renamed, of.requests.renamed);
     /* As the API server's defaults: a limit counts where there is no request. */
     ret_host->cpu = kube_either(of.requests.host.cpu, of.limits.host.cpu);
     ret_host->memory = kube_either(of.requests.host.memory, of.limits.host.memory);
@@ -300,7 +303,7 @@ static void kube_container_add(struct jread *r, struct arena *a, struct containe
 
 static bool kube_names_cards(const struct container_view *c)
 {
-    bool names = c->exclusive.p != NULL;
+    bool names = c->exclusive.p != NULL || c->renamed > 0;
     for (unsigned d = 0; d < DIALECT_COUNT; d++)
         names = names || amounts_view_any(&c->of[d]);
     return names;
@@ -482,7 +485,7 @@ static void kube_read_capacity(struct jread *r, struct node_view *node)
             node->count = jread_text(r);
         else if (kube_is_exclusive(key))
             node->exclusive = jread_text(r);
-        else
+        else if (!kube_names_take_renamed(r, key, &node->renamed))
             kube_read_other_capacity(r, key, false, node);
     }
 }

@@ -1,6 +1,10 @@
 /* Finds the names of the dialects in the keys of Pods and Nodes. */
 #include "kube_names.h"
 
+#include "core/gpushare.h"
+#include "core/limit.h"
+#include "core/quantity.h"
+
 static bool kube_names_are(struct str key, struct str name)
 {
     return name.p != NULL && str_eq(key, name);
@@ -67,4 +71,26 @@ bool kube_names_take(struct jread *r, struct str key, struct arena *a, struct se
         return true;
     }
     return false;
+}
+
+bool kube_names_is_renamed(struct str key)
+{
+    return str_starts(key, NVIDIA_PREFIX_RENAMED) || str_starts(key, NVIDIA_PREFIX_MIG);
+}
+
+bool kube_names_take_renamed(struct jread *r, struct str key, uint32_t *sum)
+{
+    struct quantity q;
+    struct str text = STR_NULL;
+    if (!kube_names_is_renamed(key))
+        return false;
+    if (jread_type(r) == JTYPE_STRING || jread_type(r) == JTYPE_NUMBER)
+        text = jread_text(r);
+    else
+        jread_skip(r);
+    if (quantity_parse(str_trim(text), &q) != OK)
+        q.value = 1; /* the pod has something of the plugin's cards */
+    int64_t all = *sum + MIN_OF(MAX_OF(q.value, 0), (int64_t)LIMIT_CARDS);
+    *sum = (uint32_t)MIN_OF(all, (int64_t)UINT16_MAX);
+    return true;
 }

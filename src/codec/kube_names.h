@@ -41,3 +41,9 @@ struct str *kube_names_amount_at(struct amounts_view *of, enum kube_name name);
  */
 bool kube_names_take(struct jread *r, struct str key, struct arena *a, struct seat_list *list,
                      struct pod_view *pod);
+
+/* Adds an amount of NVIDIA's plugin that has another name than GPUSHARE_RESOURCE_EXCLUSIVE. False:
+ * the key is no such name, and nothing was read. */
+bool kube_names_take_renamed(struct jread *r, struct str key, uint32_t *sum);
+
+bool kube_names_is_renamed(struct str resource);

@@ -111,6 +111,7 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
     n->used += sign * node_charge_cards(n, r, shares, count, sign);
     n->counted += node_is_foreign(n, r) ? 0 : sign * r->mem;
     n->exclusive += sign * (int64_t)r->exclusive;
+    n->renamed += (uint32_t)sign * r->renamed;
     host_charge(&n->host_used, r->host, sign);
     assert(n->used >= 0 && n->counted >= 0 && n->exclusive >= 0);
     n->n_pods += (uint32_t)sign;
@@ -140,6 +141,7 @@ static void node_recount(struct node *n)
     n->counted = 0;
     n->unplaced = 0;
     n->exclusive = 0;
+    n->renamed = 0;
     n->n_pods = 0;
     n->n_sharing = 0;
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -535,7 +537,8 @@ void node_check(const struct node *n)
         sizes += a->total;
     }
     assert(n->used == again.used && n->counted == again.counted && n->unplaced == again.unplaced);
-    assert(n->exclusive == again.exclusive && n->n_pods == again.n_pods);
+    assert(n->exclusive == again.exclusive && n->renamed == again.renamed);
+    assert(n->n_pods == again.n_pods);
     assert(n->n_sharing == again.n_sharing && n->uneven == again.uneven);
     assert(n->largest == again.largest && n->most_free == again.most_free);
     assert(n->simple == again.simple && n->crowded == again.crowded);

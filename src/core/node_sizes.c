@@ -144,6 +144,7 @@ static void node_sizes_read_labels(struct node_sizes *s, const struct node_view 
     s->bad_tokens += v->late.n > 0 && !late ? 1 : 0;
     int64_t exclusive = node_sizes_read_capacity(v->exclusive, UINT32_MAX);
     s->exclusive = (uint32_t)MAX_OF(exclusive, 0);
+    s->renamed = v->renamed;
 }
 
 static bool node_sizes_has(struct str amount)
@@ -290,10 +291,10 @@ bool node_sizes_equal(const struct node_sizes *a, const struct node_sizes *b)
 {
     return a->fault == b->fault && a->total == b->total && a->limit == b->limit &&
            a->remainder == b->remainder && a->n_cards == b->n_cards && a->max_pods == b->max_pods &&
-           a->exclusive == b->exclusive && a->placement == b->placement && a->late == b->late &&
-           a->isolation == b->isolation && a->dialect == b->dialect && str_eq(a->model, b->model) &&
-           str_eq(a->pool, b->pool) && str_eq(a->cards_fault, b->cards_fault) &&
-           node_sizes_cards_equal(a, b);
+           a->exclusive == b->exclusive && a->renamed == b->renamed &&
+           a->placement == b->placement && a->late == b->late && a->isolation == b->isolation &&
+           a->dialect == b->dialect && str_eq(a->model, b->model) && str_eq(a->pool, b->pool) &&
+           str_eq(a->cards_fault, b->cards_fault) && node_sizes_cards_equal(a, b);
 }
 
 /* The bytes of the cards can be hashed: the memory was zeroed, so the padding is zero. */
@@ -307,6 +308,7 @@ static uint64_t node_sizes_hash_of(struct map_seed seed, const struct node_sizes
         (uint64_t)s->total,
         (uint64_t)s->limit,
         (uint64_t)s->exclusive << 32 | s->max_pods,
+        (uint64_t)s->renamed,
         (uint64_t)s->fault << 32 | (uint64_t)s->dialect << 40 | (uint64_t)s->late << 24 |
             (uint64_t)s->isolation << 16 | (uint64_t)s->placement,
     };

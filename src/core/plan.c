@@ -44,9 +44,11 @@ static enum verdict plan_evaluate_beside(const struct node *n, const struct requ
     if (asked > 0 && plan_unclaimed(n, n->exclusive - mine, planned) < asked)
         return r->devices > 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE;
     int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
-    return !n->delegated && r->exclusive > 0 && n->exclusive + (int64_t)r->exclusive > has
-               ? VERDICT_NO_EXCLUSIVE
-               : VERDICT_FITS;
+    int64_t renamed = n->sizes == NULL ? 0 : n->sizes->renamed;
+    int64_t cards = (int64_t)r->exclusive - r->renamed;
+    bool lacks = (!n->delegated && cards > 0 && n->exclusive - n->renamed + cards > has) ||
+                 (r->renamed > 0 && n->renamed + r->renamed > renamed);
+    return lacks ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
 }
 
 enum verdict plan_evaluate(const struct node *n, const struct request *r)

@@ -274,7 +274,7 @@ static void request_check_devices(struct reader *rd, const struct container_view
 
 /* A container of HAMi's family: so many cards, and of each card so much. */
 static void request_read_devices(struct reader *rd, const struct container_view *c,
-                                 struct tally *mem, struct tally *cores)
+                                 const char *what, struct tally *mem, struct tally *cores)
 {
     struct request *r = rd->request;
     const struct dialect_facts *d = rd->dialect;
@@ -282,7 +282,6 @@ static void request_read_devices(struct reader *rd, const struct container_view 
     const struct measure measure_mem = request_measure_mem(d);
     const struct measure measure_cores = {d->cores, REQUEST_CORES_MAX,
                                           "is out of range: a card has 100"};
-    const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
     uint32_t cards = request_read_count(rd, c, what);
     int64_t of_each = request_amount(rd, its->mem, &measure_mem, what, c->name);
     int64_t share = request_amount(rd, its->cores, &measure_cores, what, c->name);
@@ -307,7 +306,7 @@ static void request_read_devices(struct reader *rd, const struct container_view 
 }
 
 static void request_read_containers(struct reader *rd, struct tally *mem, struct tally *cores,
-                                    struct tally *exclusive)
+                                    struct tally *exclusive, struct tally *renamed)
 {
     const struct measure measure_mem = request_measure_mem(rd->dialect);
     const struct measure measure_cores = request_measure_cores(rd->dialect);
@@ -315,21 +314,22 @@ static void request_read_containers(struct reader *rd, struct tally *mem, struct
     bool used = dialect_is_used(rd->request->dialect);
     for (size_t i = 0; i < rd->pod->n_containers; i++) {
         const struct container_view *c = &rd->pod->containers[i];
+        const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
+        int64_t x = request_amount(rd, c->exclusive, &measure_exclusive, what, c->name);
+        tally_add(exclusive, x + c->renamed, c->kind, MEM_CAP);
+        tally_add(renamed, c->renamed, c->kind, MEM_CAP);
         if (dialect_has_uuids(rd->request->dialect)) {
-            request_read_devices(rd, c, mem, cores);
+            request_read_devices(rd, c, what, mem, cores);
             continue;
         }
         const struct amounts_view *its = used ? &c->of[rd->request->dialect] : &none;
-        const char *what = c->kind == CONTAINER_MAIN ? "container" : "init container";
         int64_t m = request_amount(rd, its->mem, &measure_mem, what, c->name);
         int64_t share = request_amount(rd, its->cores, &measure_cores, what, c->name);
-        int64_t x = request_amount(rd, c->exclusive, &measure_exclusive, what, c->name);
         if (rd->dialect->multiple && share >= REQUEST_CORES_MAX)
             m = 0; /* whole cards, with all of their memory */
         rd->named = rd->named || its->mem.p != NULL || (rd->dialect->multiple && share > 0);
         tally_add(mem, m, c->kind, MEM_CAP);
         tally_add(cores, share, c->kind, MEM_CAP);
-        tally_add(exclusive, x, c->kind, MEM_CAP);
         (void)request_demand_add(rd, c, m, share);
         request_check_container(rd, c, its->mem.p != NULL, m, share);
     }
@@ -537,12 +537,13 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     struct tally mem = {0};
     struct tally cores = {0};
     struct tally exclusive = {0};
+    struct tally renamed = {0};
     *ret = (struct request){.host = host_clamp(pod->host),
                             .classes = pod->classes,
                             .n_classes = (uint32_t)pod->n_classes};
     struct reader rd = {.pod = pod, .request = ret, .code = OK, .reterr = reterr};
     request_find_dialect(&rd);
-    request_read_containers(&rd, &mem, &cores, &exclusive);
+    request_read_containers(&rd, &mem, &cores, &exclusive, &renamed);
     const struct measure measure_mem = request_measure_mem(rd.dialect);
     int64_t overhead =
         request_amount(&rd, ret->dialect == DIALECT_GPUSHARE ? pod->mem_overhead : STR_NULL,
@@ -556,8 +557,8 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     ret->cores = (uint32_t)MIN_OF(tally_peak(&cores), (int64_t)UINT16_MAX);
     ret->lasting_cores = (uint32_t)MIN_OF(cores.sum, (int64_t)UINT16_MAX);
     ret->exclusive = (uint32_t)MIN_OF(tally_peak(&exclusive), (int64_t)UINT16_MAX);
-    assert(ret->lasting_mem >= 0 && ret->lasting_mem <= ret->mem);
-    assert(ret->lasting_cores <= ret->cores);
+    ret->renamed = (uint32_t)MIN_OF(tally_peak(&renamed), (int64_t)UINT16_MAX);
+    assert(ret->lasting_mem <= ret->mem && ret->lasting_cores <= ret->cores);
     if (rd.named && ret->dialect == DIALECT_GPUSHARE)
         request_read_shape(&rd);
     else if (rd.named)

@@ -11,10 +11,10 @@ bool request_alike(const struct request *a, const struct request *b)
 {
     bool figures = a->mem == b->mem && a->lasting_mem == b->lasting_mem && a->cores == b->cores &&
                    a->lasting_cores == b->lasting_cores && a->cards == b->cards &&
-                   a->exclusive == b->exclusive && a->percent == b->percent &&
-                   a->whole == b->whole && a->isolated == b->isolated && a->dialect == b->dialect &&
-                   a->priority == b->priority && a->never_preempts == b->never_preempts &&
-                   a->n_demands == b->n_demands;
+                   a->exclusive == b->exclusive && a->renamed == b->renamed &&
+                   a->percent == b->percent && a->whole == b->whole && a->isolated == b->isolated &&
+                   a->dialect == b->dialect && a->priority == b->priority &&
+                   a->never_preempts == b->never_preempts && a->n_demands == b->n_demands;
     bool wishes = a->node_policy == b->node_policy && a->card_policy == b->card_policy &&
                   str_eq(a->namespace, b->namespace) && str_eq(a->models, b->models) &&
                   str_eq(a->uuids, b->uuids) && str_eq(a->affinity, b->affinity) &&
@@ -102,20 +102,21 @@ uint64_t request_hash(struct map_seed seed, const struct request *r)
         r->uuids,         r->affinity,
         r->anti_affinity, {(const char *)r->demands, r->n_demands * sizeof(r->demands[0])},
     };
-    uint64_t words[8 + COUNT_OF(texts)] = {
+    uint64_t words[9 + COUNT_OF(texts)] = {
         (uint64_t)r->host.cpu,
         (uint64_t)r->host.memory,
         (uint64_t)r->mem,
         (uint64_t)r->lasting_mem,
         (uint64_t)r->cores << 32 | r->lasting_cores,
         (uint64_t)r->cards << 32 | r->exclusive,
+        (uint64_t)r->renamed,
         (uint64_t)r->percent << 32 | (uint32_t)r->priority,
         (uint64_t)r->node_policy << 32 | (uint64_t)r->card_policy << 16 |
             (uint64_t)r->dialect << 8 | (r->isolated ? 4U : 0U) | (r->whole ? 2U : 0U) |
             (r->never_preempts ? 1U : 0U),
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)
-        words[8 + i] = siphash13(seed, texts[i]);
+        words[9 + i] = siphash13(seed, texts[i]);
     return siphash13(seed, (struct str){(const char *)words, sizeof(words)});
 }
 

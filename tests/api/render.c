@@ -68,6 +68,17 @@ static void devices(struct text *t, const struct pod_object *p, const struct con
         amount(t, names->percent, p->percent);
 }
 
+/* NVIDIA's plugin calls its cards so with renameByDefault, and slices of them. */
+static void exclusive(struct text *t, const struct pod_object *p, int64_t amount_of)
+{
+    if (amount_of > 0 && p->renamed)
+        amount(t, "nvidia.com/gpu.shared", 1);
+    if (amount_of > 1 && p->renamed)
+        amount(t, "nvidia.com/mig-1g.5gb", amount_of - 1);
+    if (amount_of > 0 && !p->renamed)
+        amount(t, "nvidia.com/gpu", amount_of);
+}
+
 static void container(struct text *t, unsigned number, const struct pod_object *p,
                       const struct container_object *c)
 {
@@ -82,6 +93,7 @@ static void container(struct text *t, unsigned number, const struct pod_object *
             text_f(t, "\"cpu\":\"%lldm\"", c->cpu == 0 ? 100LL : (long long)c->cpu);
         else if (c->memory > 0)
             amount(t, "memory", c->memory);
+        exclusive(t, p, c->exclusive);
         if (plugin_has_devices(p->plugin)) {
             devices(t, p, c);
             continue;
@@ -92,8 +104,6 @@ static void container(struct text *t, unsigned number, const struct pod_object *
             amount(t, plugin_names[p->plugin].cores, c->cores);
         if (c->cores > 0 && p->beside)
             amount(t, plugin_names[p->plugin].mem, 16);
-        if (c->exclusive > 0)
-            amount(t, "nvidia.com/gpu", c->exclusive);
     }
     text_z(t, "}}}");
 }

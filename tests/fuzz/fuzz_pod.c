@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +38,35 @@ static const json_t *asked(const json_t *container)
     return mem == NULL || json_is_null(mem) ? NULL : mem;
 }
 
+/* Whether it holds something of NVIDIA's plugin by another name than nvidia.com/gpu. */
+static bool is_renamed(const char *name, const json_t *amount)
+{
+    struct quantity q;
+    if (strncmp(name, "nvidia.com/gpu.", 15) != 0 && strncmp(name, "nvidia.com/mig-", 15) != 0)
+        return false;
+    if (json_is_number(amount))
+        return json_number_value(amount) > 0;
+    return quantity_parse(str_trim(text_of(amount)), &q) != OK || q.value > 0;
+}
+
+/* Whether a container counts without gpu-mem. */
+static bool asks_for_others(const json_t *container)
+{
+    static const char *const lists[] = {"limits", "requests"};
+    bool asks = false;
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        json_t *list = json_object_get(json_object_get(container, "resources"), lists[i]);
+        for (void *at = json_object_iter(list); at != NULL; at = json_object_iter_next(list, at)) {
+            const char *name = json_object_iter_key(at);
+            const json_t *amount = json_object_iter_value(at);
+            bool known = strcmp(name, "nvidia.com/gpu") == 0 ||
+                         strcmp(name, "aliyun.com/gpu-core.percentage") == 0;
+            asks = asks || (known && !json_is_null(amount)) || is_renamed(name, amount);
+        }
+    }
+    return asks;
+}
+
 /* The value of a string; numbers are compared only as views. */
 static int64_t worth(const struct container_view *c)
 {
@@ -51,7 +81,7 @@ static size_t same_containers(const struct pod_view *pod, size_t at, const json_
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *container = json_array_get(list, i);
         const json_t *mem = asked(container);
-        if (mem == NULL)
+        if (mem == NULL && !asks_for_others(container))
             continue;
         if (at == pod->n_containers)
             abort();

@@ -131,6 +131,8 @@ static void make_hami(struct pod_object *p)
     c->cores = p->whole ? 100 : c->cores;
     c->mem *= p->count;
     c->cores *= p->count;
+    p->renamed = draw(24) == 0; /* of NVIDIA's plugin, beside it */
+    c->exclusive = p->renamed ? 2 : 0;
 }
 
 void plugins_make_pod(struct pod_object *p)

@@ -78,6 +78,7 @@ static void exclude(struct pod_object *p)
         p->containers[i].mem = p->containers[i].cores = 0;
     }
     p->containers[p->n_containers - 1].exclusive = 1 + draw(2);
+    p->renamed = !kind(KIND_CLASSES) && draw(3) == 0; /* no class serves the other names */
 }
 
 static void select_cards(struct pod_object *p)

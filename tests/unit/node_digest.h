@@ -86,6 +86,7 @@ static inline uint64_t node_digest_of(const struct node *n)
                                n->counted,
                                n->unplaced,
                                n->exclusive,
+                               n->renamed,
                                n->largest,
                                n->most_free,
                                n->total,

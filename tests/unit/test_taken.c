@@ -1,0 +1,95 @@
+/* What a bound pod takes of a node, whoever has bound it: by resources of another device plugin
+ * beside its own, or by other names of NVIDIA's. */
+#include "dialect_rig.h"
+
+#define ALL_BUT_HAMI (DIALECTS_ALL & ~DIALECT_BIT(DIALECT_HAMI))
+#define WITH(d)      (DIALECT_BIT(DIALECT_GPUSHARE) | DIALECT_BIT(d))
+#define GPU          "\"nvidia.com/gpu\":\"2\""
+#define SHARED_GPU   "\"nvidia.com/gpu.shared\":\"1\""
+#define SLICE        "\"nvidia.com/mig-1g.5gb\":\"1\""
+#define SLICES       SLICE ",\"nvidia.com/mig-2g.10gb.shared\":2"
+#define REQUESTS(of) "\"containers\":[{\"name\":\"c0\",\"resources\":{\"requests\":{" of "}}}]"
+
+/* A pod with resources of NVIDIA's plugin on the node, and whether another one may share cards. */
+static const struct {
+    unsigned dialects;
+    enum dialect node;
+    const char *containers;
+    int64_t exclusive;
+    enum verdict verdict;
+} beside[] = {
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE(GPU), 2, VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE(SHARED_GPU), 1, VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE(SLICES), 3, VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, REQUESTS(SHARED_GPU), 1, VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE(GPU "," SHARED_GPU), 3, VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, INITS(C(SLICES)) "," MAINS(D(GPU)), 3,
+     VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, INITS(SIDECAR(SLICE)) "," MAINS(D(SHARED_GPU)), 2,
+     VERDICT_EXCLUSIVE},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE("\"nvidia.com/gpu.shared\":\"0\""), 0,
+     VERDICT_FITS},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE("\"nvidia.com/hostdev\":\"1\""), 0,
+     VERDICT_FITS},
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE("\"nvidia.com/gpumem\":\"1\""), 0, VERDICT_FITS},
+    {WITH(DIALECT_HAMI), DIALECT_HAMI, ONE(SHARED_GPU), 1, VERDICT_EXCLUSIVE},
+    /* Beside the resources of the node's own plugin. */
+    {WITH(DIALECT_GPUSHARE), DIALECT_GPUSHARE, ONE("\"aliyun.com/gpu-mem\":\"1\"," GPU), 2,
+     VERDICT_EXCLUSIVE},
+    {ALL_BUT_HAMI, DIALECT_VGPU, ONE(VGPU("1", "1") "," GPU), 2, VERDICT_EXCLUSIVE},
+    {ALL_BUT_HAMI, DIALECT_VGPU, TWO(VGPU("1", "1"), SHARED_GPU), 1, VERDICT_EXCLUSIVE},
+    {ALL_BUT_HAMI, DIALECT_VGPU, INITS(C(GPU)) "," MAINS(D(VGPU("1", "1"))), 2, VERDICT_EXCLUSIVE},
+    {DIALECTS_ALL, DIALECT_HAMI, ONE(HAMI("1", "1") "," SLICE), 1, VERDICT_EXCLUSIVE},
+    {ALL_BUT_HAMI, DIALECT_ELASTIC, ONE(ELASTIC("1", "1") "," GPU), 2, VERDICT_EXCLUSIVE},
+};
+
+START_TEST(resources_of_nvidias_plugin_count)
+{
+    struct rig r;
+    struct placement there;
+    dialects_use(beside[_i].dialects);
+    rig_init(&r);
+    set_node(&r, "n", beside[_i].node);
+    ck_assert_int_eq(fit_of(&r, plain[beside[_i].node], "n", &there), VERDICT_FITS);
+    set_pod(&r, "p", beside[_i].containers, "");
+    ck_assert_int_eq(node_of(&r, "n")->exclusive, beside[_i].exclusive);
+    ck_assert_int_eq(fit_of(&r, plain[beside[_i].node], "n", &there), beside[_i].verdict);
+    pod_gone(&r, "p");
+    ck_assert_int_eq(fit_of(&r, plain[beside[_i].node], "n", &there), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The reverse: such a pod gets no node with pods that share cards, and none asks for both. */
+START_TEST(they_get_no_shared_node)
+{
+    static const char *const asks[] = {ONE(GPU), ONE(SHARED_GPU), INITS(C(SLICE)) "," MAINS(D(""))};
+
+    static const enum dialect nodes[] = {DIALECT_GPUSHARE, DIALECT_VGPU};
+    struct rig r;
+    struct placement there;
+    dialects_use(ALL_BUT_HAMI);
+    rig_init(&r);
+    for (size_t i = 0; i < COUNT_OF(nodes); i++) {
+        set_node(&r, "n", nodes[i]);
+        ck_assert_int_eq(fit_of(&r, asks[_i], "n", &there), VERDICT_FITS);
+        set_pod(&r, "p", plain[nodes[i]], "");
+        ck_assert_int_eq(fit_of(&r, asks[_i], "n", &there), VERDICT_SHARED);
+        pod_gone(&r, "p");
+    }
+    ck_assert_int_eq(fit_of(&r, ONE(VGPU("1", "1") "," GPU), "n", &there), VERDICT_SHARED);
+    rig_done(&r);
+}
+
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("taken");
+    TCase *tc = tcase_create("taken");
+    tcase_add_loop_test(tc, resources_of_nvidias_plugin_count, 0, COUNT_OF(beside));
+    tcase_add_loop_test(tc, they_get_no_shared_node, 0, 3);
+    suite_add_tcase(suite, tc);
+    return unit_main(suite);
+}

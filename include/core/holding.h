@@ -106,7 +106,7 @@ void holding_move(struct holding *h, const struct request *r, const struct grant
 void holding_recompute(struct holding *h, const struct request *r, bool initialized);
 
 /* The cards that a bound pod's annotations name. The allocation is used if it gives every container
- * what its spec asks for and the index names no other card. Otherwise the index, as one card for
+ * what its spec asks for and the index names the same cards. Otherwise the index, as the cards of
  * the whole pod. Otherwise none. In another dialect than gpushare's: its own annotations, if they
  * name cards for every container that has any; with UUIDs the cards are still to be found, see
  * vgpu_locate. */

@@ -245,15 +245,51 @@ static bool holding_is_sound(const struct pod_view *pod, const struct request *r
     return request_fixed(r) || cards <= request_cards(r);
 }
 
-/* The device plugin uses the index. An allocation that names another card is a leftover: the
+static bool holding_has_card(const struct grant *grants, uint32_t n, uint32_t card)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (grants[i].card == card)
+            return true;
+    }
+    return false;
+}
+
+/* Takes the cards of a list as "0,2", each with this grant. What is no index is left out: the rest
+ * of the list is true nevertheless. False: it has none. */
+static bool holding_take_list(struct str list, struct grant grant, struct placement *ret)
+{
+    struct str rest = list;
+    uint32_t first = ret->n;
+    while (rest.n > 0 && ret->n < REQUEST_GRANTS_MAX) {
+        struct str token;
+        uint64_t card = 0;
+        (void)str_cut(rest, ',', &token, &rest);
+        if (!str_to_u64(token, INT32_MAX, &card) ||
+            holding_has_card(&ret->grants[first], ret->n - first, (uint32_t)card))
+            continue;
+        grant.card = (uint32_t)card;
+        ret->grants[ret->n++] = grant;
+    }
+    return ret->n > first;
+}
+
+/* The device plugin uses the index. An allocation that names other cards is a leftover: the
  * manifest was copied from another pod with its annotations. */
 static bool holding_is_elsewhere(const struct pod_view *pod)
 {
-    uint64_t card = 0;
-    if (!str_to_u64(pod->idx, INT32_MAX, &card))
+    struct placement said _uninitialized_;
+    said.n = 0;
+    if (!holding_take_list(pod->idx, (struct grant){.mem = 0}, &said))
         return false;
     for (size_t i = 0; i < pod->n_grants; i++) {
-        if (pod->grants[i].card != card)
+        if (!holding_has_card(said.grants, said.n, pod->grants[i].card))
+            return true;
+    }
+    for (uint32_t i = 0; i < said.n; i++) {
+        size_t k = 0;
+        while (k < pod->n_grants && pod->grants[k].card != said.grants[i].card)
+            k++;
+        if (k == pod->n_grants)
             return true;
     }
     return false;
@@ -296,28 +332,6 @@ static void holding_take_allocation(const struct pod_view *pod, const struct req
             g->cores = (uint16_t)holding_part(d->cores,
                                               holding_cards_of(ret->grants, ret->n, g->container));
     }
-}
-
-/* Takes the indices of a list as "0,2", each with this grant. False: the list is empty, has no
- * index, names a card twice, or is too long. */
-static bool holding_take_list(struct str list, struct grant grant, struct placement *ret)
-{
-    struct str rest = list;
-    uint32_t first = ret->n;
-    while (rest.n > 0) {
-        struct str token;
-        uint64_t card = 0;
-        (void)str_cut(rest, ',', &token, &rest);
-        if (!str_to_u64(str_trim(token), INT32_MAX, &card) || ret->n == REQUEST_GRANTS_MAX)
-            return false;
-        for (uint32_t i = first; i < ret->n; i++) {
-            if (ret->grants[i].card == card)
-                return false;
-        }
-        grant.card = (uint32_t)card;
-        ret->grants[ret->n++] = grant;
-    }
-    return ret->n > first;
 }
 
 /* elastic-gpu names the container, gpu-manager its index in spec.containers. */
@@ -384,20 +398,29 @@ static bool holding_take_rest(const struct pod_view *pod, const struct request *
     return known;
 }
 
-/* The annotations of another dialect than gpushare's. Each card of a list has the pod's whole
- * memory. */
-static void holding_take_said(const struct pod_view *pod, const struct request *r,
-                              struct placement *ret)
+/* The cards of the whole pod. On several of them each has an equal part if they are as many as it
+ * asks for, else all that it asks for. */
+static void holding_take_index(const struct pod_view *pod, const struct request *r,
+                               struct placement *ret)
+{
+    const struct grant all = {
+        .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
+    (void)holding_take_list(pod->said[r->dialect].idx, all, ret);
+    uint32_t parts = ret->n == request_cards(r) ? ret->n : 1;
+    for (uint32_t i = 0; i < ret->n && ret->n > 1; i++) {
+        ret->grants[i].mem = holding_part(r->mem, parts);
+        ret->grants[i].cores = (uint16_t)holding_part(r->cores, parts);
+    }
+}
+
+/* The annotations with the cards of each container. */
+static void holding_take_seats(const struct pod_view *pod, const struct request *r,
+                               struct placement *ret)
 {
     const struct grant all = {
         .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
     uint32_t parts = request_cards(r);
     bool known = false;
-    if (dialect_facts(r->dialect)->seat.p == NULL) {
-        if (!holding_take_list(pod->said[r->dialect].idx, all, ret))
-            ret->n = 0;
-        return;
-    }
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
         struct grant grant = {.mem = holding_part(d->mem, parts),
@@ -424,29 +447,17 @@ void holding_move(struct holding *h, const struct request *r, const struct grant
 
 void placement_read(const struct pod_view *pod, const struct request *r, struct placement *ret)
 {
-    uint64_t card = 0;
     ret->n = 0;
     if (!request_shares(r) && r->exclusive > 0)
         return;
-    if (dialect_has_uuids(r->dialect)) {
+    if (dialect_has_uuids(r->dialect))
         vgpu_read(pod, r, ret);
-        return;
-    }
-    if (r->dialect != DIALECT_GPUSHARE) {
-        holding_take_said(pod, r, ret);
-        return;
-    }
-    if (holding_allocation_fits(pod, r)) {
+    else if (dialect_facts(r->dialect)->seat.p != NULL)
+        holding_take_seats(pod, r, ret);
+    else if (r->dialect == DIALECT_GPUSHARE && holding_allocation_fits(pod, r))
         holding_take_allocation(pod, r, ret);
-        return;
-    }
-    if (!str_to_u64(pod->idx, INT32_MAX, &card))
-        return;
-    ret->n = 1;
-    ret->grants[0] = (struct grant){.mem = r->lasting_mem,
-                                    .card = (uint32_t)card,
-                                    .cores = (uint16_t)r->lasting_cores,
-                                    .container = UINT16_MAX};
+    else
+        holding_take_index(pod, r, ret);
 }
 
 bool holding_has(const struct holding *h, const struct placement *p)

@@ -1,6 +1,19 @@
 /* Reads and writes lists of devices. */
 #include "core/vgpu.h"
 
+/* Whether it stands for no device: HAMi's scheduler writes ",,0,0" for a container without cards.
+ * What names no card and yet an amount is one. */
+static bool vgpu_is_none(struct str uuid, struct str tail)
+{
+    struct str type;
+    (void)str_cut(tail, ',', &type, &tail);
+    for (size_t i = 0; i < tail.n; i++) {
+        if (tail.p[i] != '0' && tail.p[i] != ',')
+            return false;
+    }
+    return str_trim(uuid).n == 0;
+}
+
 /* The next device of the list, with its UUID. False: there is none. What has no comma is not a
  * device, also for the plugins. */
 static bool vgpu_next(struct str *rest, struct str *ret_uuid, struct str *ret_tail)
@@ -11,7 +24,7 @@ static bool vgpu_next(struct str *rest, struct str *ret_uuid, struct str *ret_ta
             n++;
         struct str one = {rest->p, n};
         *rest = str_skip(*rest, MIN_OF(n + 1, rest->n));
-        if (str_cut(one, ',', ret_uuid, ret_tail))
+        if (str_cut(one, ',', ret_uuid, ret_tail) && !vgpu_is_none(*ret_uuid, *ret_tail))
             return true;
     }
     return false;

@@ -184,9 +184,9 @@ def grants_of(pod: Json, ask: Ask) -> Grants:
             return read_grants(notes[ALLOCATION])
     except (ValueError, AttributeError):
         pass
-    if not notes.get(IDX, "").isdigit():
-        return {}
-    return {c.index: {int(notes[IDX]): c.mem} for c in ask.stays()}
+    cards = [int(card) for card in notes.get(IDX, "").split(",") if card.isdigit()]
+    parts = len(cards) if len(cards) == ask.count else 1
+    return {c.index: {card: -(-c.mem // parts) for card in cards} for c in ask.stays()} if cards else {}
 
 
 def charges_of(pod: Json, shrink: bool = False) -> dict[int, int]:

@@ -159,7 +159,7 @@ class ShareTruthTest(unittest.TestCase):
             ("plain", {POD: "4"}, f"{POD} is '4', not '3'"),
             ("plain", {ASSIGNED: "true"}, f"{ASSIGNED} is 'true'"),
             ("plain", {ASSUME_TIME: None}, "has ["),
-            ("apart", {ALLOCATION: None}, "has no card"),
+            ("apart", {ALLOCATION: None}, "container 0 is on 2 cards, not 1"),
             ("apart", {ALLOCATION: '{"0":{"0":6},"1":{"1":5}}'}, "mem of its containers"),
             ("apart", {ALLOCATION: '{"0":{"0":5},"1":{"1":5},"2":{"0":2}}'}, "mem of its contain"),
             ("apart", {ALLOCATION: '{"0":{"0":6},"1":{"1":5},"7":{"0":1}}'}, "mem of its contain"),

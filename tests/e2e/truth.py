@@ -102,13 +102,18 @@ class Truth:
         if not place_of(pod) or not mem or pod["status"].get("phase") in ("Succeeded", "Failed"):
             return
         node = self.nodes.setdefault(place_of(pod), NodeTruth([]))
-        idx = pod["metadata"].get("annotations", {}).get(IDX, "")
-        if _is_number(idx) and int(idx) < len(node.cards):
-            node.used[int(idx)] += mem
-            node.pods[int(idx)].append(name_of(pod))
-        else:
-            node.unplaced += mem
-            node.unplaced_pods.append(name_of(pod))
+        notes = pod["metadata"].get("annotations", {})
+        listed = notes.get(IDX, "").split(",")
+        if len(listed) > 1 and "scheduler.framework.gpushare.allocation" in notes:
+            listed = []  # share_truth.py has the parts of the cards
+        cards = {int(card) for card in listed if _is_number(card) and int(card) < 2**31}
+        for card in cards or {-1}:
+            if 0 <= card < len(node.cards):
+                node.used[card] += mem
+                node.pods[card].append(name_of(pod))
+            else:
+                node.unplaced += mem
+                node.unplaced_pods.append(name_of(pod))
 
     def overcommitted(self) -> list[str]:
         """Every card and every node whose usage exceeds its size."""

@@ -394,7 +394,7 @@ static struct usage usage_going(const struct node_object *n)
         const struct pod_object *p = &store.pods[i];
         if (!pod_object_holds(p) || !p->deleting || strcmp(p->node.z, n->name.z) != 0)
             continue;
-        going.mem += pod_object_card(p) == 0 ? pod_object_mem(p) : 0;
+        going.mem += pod_object_names(p, 0) ? pod_object_mem(p) : 0;
         going.counted += pod_object_mem(p);
     }
     return going;

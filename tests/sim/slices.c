@@ -176,19 +176,6 @@ int64_t part_of(int64_t whole, unsigned parts)
 
 /* ---- what a pod holds ---- */
 
-int64_t pod_object_card(const struct pod_object *p)
-{
-    int64_t card = 0;
-    if (p->idx.z[0] == '\0')
-        return -1;
-    for (const char *c = p->idx.z; *c != '\0'; c++) {
-        if (*c < '0' || *c > '9' || card > 100000)
-            return -1;
-        card = card * 10 + (*c - '0');
-    }
-    return card;
-}
-
 /* Memory that the allocation gives a container on this card (-1: on all cards), and on how many
  * cards. */
 static int64_t granted(const struct pod_object *p, unsigned container, int64_t card,
@@ -225,8 +212,17 @@ static bool allocation_counts(const struct pod_object *p)
         if (by_card(p) ? given < c->mem || n > pod_object_cards(p) : given != c->mem)
             return false;
     }
-    for (unsigned i = 0; pod_object_card(p) >= 0 && i < p->allocation.n; i++) {
-        if (p->allocation.at[i].card != pod_object_card(p))
+    int64_t cards[SAID_MAX];
+    unsigned n_cards = pod_object_said(p, cards);
+    for (unsigned i = 0; n_cards > 0 && i < p->allocation.n; i++) {
+        if (!pod_object_names(p, p->allocation.at[i].card))
+            return false;
+    }
+    for (unsigned k = 0; k < n_cards; k++) {
+        bool there = false;
+        for (unsigned i = 0; i < p->allocation.n; i++)
+            there = there || p->allocation.at[i].card == cards[k];
+        if (!there)
             return false;
     }
     return named == p->allocation.n;
@@ -357,6 +353,20 @@ static void devices_of(const struct pod_object *p, struct slices *ret)
     }
 }
 
+/* All of the index's cards: an equal part of each if they are as many as it asks for. One card has
+ * the pod's own figures, see below. */
+static void index_of(const struct pod_object *p, struct slices *ret)
+{
+    int64_t cards[SAID_MAX];
+    unsigned n = pod_object_said(p, cards);
+    unsigned parts = n == pod_object_cards(p) ? n : 1;
+    for (unsigned i = 0; i < n; i++) {
+        struct slice *s = slice_at(ret, cards[i]);
+        s->mem = n > 1 ? part_of(pod_object_mem(p), parts) : 0;
+        s->cores = n > 1 ? part_of(pod_object_cores(p), parts) : 0;
+    }
+}
+
 #define GRANTED_CARDS 16 /* others may name cards that no node has */
 
 void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret)
@@ -370,8 +380,8 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
     if (plugin_has_devices(p->plugin))
         devices_of(p, ret);
     counts = counts && p->plugin == PLUGIN_GPUSHARE;
-    if (!counts && !plugin_has_devices(p->plugin) && pod_object_card(p) >= 0)
-        ret->at[ret->n++] = (struct slice){.card = pod_object_card(p)};
+    if (!counts && !plugin_has_devices(p->plugin))
+        index_of(p, ret);
     for (int64_t card = 0; counts && card < GRANTED_CARDS; card++) {
         bool named = false;
         for (unsigned i = 0; i < p->allocation.n; i++)

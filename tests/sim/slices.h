@@ -56,8 +56,15 @@ int64_t part_of(int64_t whole, unsigned parts);
 
 /* ---- what a pod holds, by its annotations ---- */
 
-/* The card in its index annotation; -1: none. */
+/* The card in its index annotation; -1: none, or several. */
 int64_t pod_object_card(const struct pod_object *p);
+
+/* The cards that the index names, each once, and how many. What is no number is left out. */
+#define SAID_MAX 8
+unsigned pod_object_said(const struct pod_object *p, int64_t cards[static SAID_MAX]);
+
+/* Whether the index, which may be a list, names this card. */
+bool pod_object_names(const struct pod_object *p, int64_t card);
 
 /* What the pod holds on each card: only what lasts, or with the init containers' peak. */
 void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *ret);

@@ -201,6 +201,13 @@ static void nominate(unsigned slot)
         delete_gracefully(victim);
 }
 
+/* Other clients also write lists of cards. */
+static struct name some_index(unsigned n)
+{
+    static const char *const lists[] = {"0", "1", "1,0", "2", "4,x, 2"};
+    return name_from(str_of(lists[draw(n)]));
+}
+
 static void edit(void)
 {
     unsigned slot = some_pod(any);
@@ -222,7 +229,7 @@ static void edit(void)
         p.allocation = (struct grants_object){.there = false};
         break;
     case 0:
-        p.idx = name_of("", draw(5));
+        p.idx = some_index(5);
         break;
     case 1:
         p.idx = name_from(draw(2) == 0 ? STR("") : STR("-1"));
@@ -259,7 +266,7 @@ static void bind_foreign(void)
         return;
     p.node = node;
     if (draw(3) > 0 && !plugins_allocate(&p)) {
-        p.idx = name_of("", draw(3));
+        p.idx = some_index(3);
         p.assigned = name_from(STR("false"));
         p.assume = name_of("", SIM_EPOCH_NS);
     }

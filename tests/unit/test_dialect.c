@@ -242,7 +242,7 @@ static const struct {
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 8, 0}, 0},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"0,1\"", {8, 8, 0, 0}, 0},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"x\"", {0, 0, 0, 0}, 8},
-    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"1,1\"", {0, 0, 0, 0}, 8},
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"1,1\"", {0, 8, 0, 0}, 0},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\"", {0, 0, 0, 0}, 8},
     {DIALECT_ELASTIC,
      ONE(ELASTIC("50", "8")),

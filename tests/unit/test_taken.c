@@ -84,12 +84,84 @@ START_TEST(they_get_no_shared_node)
 
 END_TEST
 
+/* What is no card in an annotation with cards hides none of the others. */
+static const struct {
+    enum dialect dialect;
+    const char *containers;
+    const char *annotations;
+    int64_t used[4];
+    int64_t nowhere;
+} held[] = {
+    {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"x,3,\"", {0, 0, 0, 8}, 0},
+    {DIALECT_GPUSHARE,
+     ONE("\"aliyun.com/gpu-mem\":\"8\""),
+     "\"ALIYUN_COM_GPU_MEM_IDX\":\"0,2\"",
+     {8, 0, 8, 0},
+     0},
+    {DIALECT_GPUSHARE,
+     ONE("\"aliyun.com/gpu-mem\":\"8\""),
+     "\"ALIYUN_COM_GPU_MEM_IDX\":\"3,1\",\"scheduler.framework.gpushare.allocation\":\"{"
+     "\\\"0\\\"\"",
+     {0, 8, 0, 8},
+     0},
+    {DIALECT_GPUSHARE,
+     ONE("\"aliyun.com/gpu-mem\":\"8\""),
+     "\"ALIYUN_COM_GPU_MEM_IDX\":\"0,9\"",
+     {8, 0, 0, 0},
+     8},
+    /* Nothing where a device could be is none. */
+    {DIALECT_HAMI,
+     TWO(HAMI("1", "8"), "\"cpu\":\"1\""),
+     "\"hami.io/vgpu-devices-allocated\":\"GPU-c,NVIDIA,8,0:;,,0,0:;\"",
+     {0, 0, 8, 0},
+     0},
+    {DIALECT_HAMI,
+     INITS("{\"name\":\"i\"}") "," MAINS(C(HAMI("2", "8"))),
+     "\"hami.io/vgpu-devices-allocated\":\",,0,0:;GPU-c,NVIDIA,8,0:,,0,0:GPU-a,NVIDIA,8,0:::;;\"",
+     {8, 0, 8, 0},
+     0},
+    {DIALECT_HAMI,
+     TWO(HAMI("1", "8"), HAMI("1", "2")),
+     "\"hami.io/vgpu-devices-allocated\":\"GPU-c,NVIDIA,8,0:;GPU-d,NVIDIA,2,0:,NVIDIA,0,0:;\"",
+     {0, 0, 8, 2},
+     0},
+    {DIALECT_VGPU,
+     TWO("\"cpu\":\"1\"", VGPU("1", "8")),
+     "\"volcano.sh/vgpu-ids-new\":\",,0,0:;GPU-b,NVIDIA,8,0:,,,:;\"",
+     {0, 8, 0, 0},
+     0},
+    {DIALECT_VGPU,
+     ONE(VGPU("1", "8")),
+     "\"volcano.sh/vgpu-ids-new\":\"GPU-b,NVIDIA,8,0:,NVIDIA,3,0:\"",
+     {0, 8, 0, 0},
+     8},
+    {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/vgpu-ids-new\":\",,0,0:\"", {0, 0, 0, 0}, 8},
+};
+
+START_TEST(every_card_of_a_list_is_taken)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", held[_i].dialect);
+    set_pod(&r, "p", held[_i].containers, held[_i].annotations);
+    for (uint32_t i = 0; i < 4; i++)
+        ck_assert_int_eq(card_used(&r, "n", i), held[_i].used[i]);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, held[_i].nowhere);
+    pod_gone(&r, "p");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("taken");
     TCase *tc = tcase_create("taken");
     tcase_add_loop_test(tc, resources_of_nvidias_plugin_count, 0, COUNT_OF(beside));
     tcase_add_loop_test(tc, they_get_no_shared_node, 0, 3);
+    tcase_add_loop_test(tc, every_card_of_a_list_is_taken, 0, COUNT_OF(held));
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -110,6 +110,14 @@ static inline bool request_shares(const struct request *r)
     return r->mem > 0 || r->percent > 0 || r->whole;
 }
 
+/* Whether a card with `free` percent of its compute has too little for a part of `cores`. Without
+ * a limit of compute a part may use all of it, so HAMi's and Volcano's schedulers give it no card
+ * whose compute is all given out. */
+static inline bool request_lacks_cores(const struct request *r, uint32_t cores, uint32_t free)
+{
+    return cores > free || (free == 0 && dialect_has_uuids(r->dialect));
+}
+
 /* Whether its charge is the same on every card. False for a whole card and for a percentage. */
 static inline bool request_fixed(const struct request *r)
 {

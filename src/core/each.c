@@ -108,7 +108,8 @@ static bool each_allows(const struct each *e, const struct each_level *l, uint32
         return false;
     if (max_pods > 0 && card_takers(now) + c->takers >= max_pods)
         return false;
-    return each_takes(e, d, at) <= c->mem && d->cores / d->cards <= c->cores;
+    return each_takes(e, d, at) <= c->mem &&
+           !request_lacks_cores(e->pick->request, d->cores / d->cards, c->cores);
 }
 
 /* Whether the container has the card already. */

@@ -82,7 +82,7 @@ static enum verdict look_check_room(const struct node *n, const struct request *
     uint32_t max_pods = node_card_max_pods(n, card);
     if (max_pods > 0 && card_takers(c) + share_takers(share) > max_pods)
         return VERDICT_POD_LIMIT;
-    if (share->cores > card_free_cores(c))
+    if (request_lacks_cores(r, share->cores, card_free_cores(c)))
         return VERDICT_NO_CORES;
     return share_charge(r, share, c->total) > card_free(c) ? VERDICT_NO_CARD_FREE : VERDICT_FITS;
 }

@@ -205,7 +205,7 @@ bool market_has_room(const struct market_ask *ask, const struct card *c)
         return true;
     struct share share = request_share(ask->request);
     return share_charge(ask->request, &share, c->total) <= card_free(c) &&
-           share.cores <= card_free_cores(c);
+           !request_lacks_cores(ask->request, share.cores, card_free_cores(c));
 }
 
 /* The cost of keeping the node's free cards from coming together. parts: hundredths of a card that

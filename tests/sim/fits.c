@@ -97,6 +97,13 @@ static bool may_wait_on(const struct site *s, int64_t card)
     return s->wait.cards == 0 || (s->wait.cards >> card & 1) != 0;
 }
 
+/* HAMi's and Volcano's schedulers: no part without compute on a card whose compute is given out. */
+static bool has_cores(const struct site *s, int64_t card, int64_t cores, int64_t before)
+{
+    int64_t left = s->cores[card] - before;
+    return cores <= left && (cores > 0 || left > 0 || !plugin_has_devices(s->pod->plugin));
+}
+
 /* Tries every set of `wanted` cards with room, from card `from` on; each card has an equal part. */
 static void try_together(struct site *s, unsigned wanted, int64_t from, int64_t charge)
 {
@@ -110,7 +117,7 @@ static void try_together(struct site *s, unsigned wanted, int64_t from, int64_t 
     for (int64_t card = from; card < node_object_cards(s->node); card++) {
         int64_t more = slice_charge(s->pod, &part, node_object_card_size(s->node, card));
         if (s->open[card] && may_wait_on(s, card) && more <= s->free[card] &&
-            part.cores <= s->cores[card])
+            has_cores(s, card, part.cores, 0))
             try_together(s, wanted - 1, card + 1, charge + more);
     }
 }
@@ -122,6 +129,14 @@ static void try_trial(struct site *s)
     int64_t charge = 0;
     p.allocation = *s->trial;
     p.idx = name_from(STR("")); /* a Binding writes its own index */
+    for (unsigned k = 0; k < p.allocation.n && plugin_has_devices(p.plugin); k++) {
+        int64_t before = 0;
+        for (unsigned j = 0; j < k; j++)
+            before +=
+                p.allocation.at[j].card == p.allocation.at[k].card ? p.allocation.at[j].cores : 0;
+        if (!has_cores(s, p.allocation.at[k].card, p.allocation.at[k].cores, before))
+            return;
+    }
     pod_object_slices(&p, false, &all);
     for (unsigned i = 0; i < all.n; i++) {
         const struct slice *at = &all.at[i];
@@ -488,7 +503,7 @@ static uint64_t cards_with_room(const struct site *s)
     for (int64_t card = 0; card < node_object_cards(s->node); card++) {
         int64_t charge = slice_charge(s->pod, &part, node_object_card_size(s->node, card));
         bool room = s->open[card] && may_wait_on(s, card) && charge <= s->free[card] &&
-                    part.cores <= s->cores[card];
+                    has_cores(s, card, part.cores, 0);
         cards |= room ? (uint64_t)1 << card : 0;
     }
     return cards;

@@ -314,10 +314,13 @@ static bool any_place(const struct history *h, const struct drawn *x, uint32_t i
             struct gift one = {.n = 1, .letters = {(char)('a' + letter)}, .cores = {a->cores}};
             const char *at = memchr(h->order, 'a' + (int)letter, 4);
             one.mem[0] = a->mem > 0 ? a->mem : MAX_OF(16 * (int64_t)a->percent / 100, (int64_t)1);
+            const struct card *c = &node_of(&h->rig, "n")->cards[at - h->order];
             if ((set >> letter & 1) == 0)
                 continue;
+            /* calcScore and Fit: no core=0 job on a full GPU. */
+            room = a->cores > 0 || lasting->cores[letter] + c->cores < 100;
             account_add(a, &one, &now);
-            room = has_room(&node_of(&h->rig, "n")->cards[at - h->order], &now, letter);
+            room = room && has_room(c, &now, letter);
         }
         if (room && any_place(h, x, i + 1, a->kind == CONTAINER_INIT ? lasting : &now))
             return true;

@@ -155,6 +155,61 @@ START_TEST(every_card_of_a_list_is_taken)
 
 END_TEST
 
+#define CORES_HAMI(n) "\"nvidia.com/gpucores\":\"" n "\""
+#define CORES_VGPU(n) "\"volcano.sh/vgpu-cores\":\"" n "\""
+
+/* A part without a limit of compute gets no card whose compute is all given out. */
+static const struct {
+    enum dialect dialect;
+    const char *first; /* 60 percent of card 0 */
+    const char *rest;
+    const char *asked;
+    uint32_t card;
+} sold_out[] = {
+    {DIALECT_HAMI, ONE(HAMI("1", "1") "," CORES_HAMI("60")),
+     ONE(HAMI("1", "1") "," CORES_HAMI("40")), ONE(HAMI("1", "1")), 1},
+    {DIALECT_HAMI, ONE(HAMI("1", "1") "," CORES_HAMI("60")),
+     ONE(HAMI("1", "1") "," CORES_HAMI("39")), ONE(HAMI("1", "1")), 0},
+    {DIALECT_HAMI, ONE(HAMI("1", "1") "," CORES_HAMI("60")),
+     ONE(HAMI("1", "1") "," CORES_HAMI("40")), ONE(HAMI("1", "1") "," CORES_HAMI("0")), 1},
+    /* The sum of the containers before it counts, too. */
+    {DIALECT_HAMI, ONE(HAMI("1", "1") "," CORES_HAMI("60")), ONE(HAMI("1", "1")),
+     TWO(HAMI("1", "1") "," CORES_HAMI("40"), HAMI("1", "1")), 1},
+    {DIALECT_HAMI, ONE(HAMI("1", "1") "," CORES_HAMI("60")), ONE(HAMI("1", "1")),
+     TWO(HAMI("1", "1"), HAMI("1", "1") "," CORES_HAMI("40")), 0},
+    {DIALECT_VGPU, ONE(VGPU("1", "1") "," CORES_VGPU("60")),
+     ONE(VGPU("1", "1") "," CORES_VGPU("40")), ONE(VGPU("1", "1")), 1},
+    {DIALECT_VGPU, ONE(VGPU("1", "1") "," CORES_VGPU("60")),
+     ONE(VGPU("1", "1") "," CORES_VGPU("30")), ONE(VGPU("1", "1")), 0},
+};
+
+static void set_served(struct rig *r, const char *uid, enum dialect d, const char *containers,
+                       const char *list)
+{
+    char text[256];
+    (void)snprintf(text, sizeof(text), "\"%s\":\"%s\",\"%s\":\"success\"", dialect_facts(d)->idx.p,
+                   list, dialect_facts(d)->assigned.p);
+    set_pod(r, uid, containers, text);
+}
+
+START_TEST(no_part_of_a_card_whose_compute_is_sold_out)
+{
+    enum dialect d = sold_out[_i].dialect;
+    struct rig r;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", d);
+    set_served(&r, "a", d, sold_out[_i].first, "GPU-a,NVIDIA,1,60:");
+    /* The spec is the least that counts. */
+    set_served(&r, "b", d, sold_out[_i].rest, "GPU-a,NVIDIA,1,0:");
+    ck_assert_int_eq(fit_of(&r, sold_out[_i].asked, "n", &there), VERDICT_FITS);
+    ck_assert_uint_eq(there.grants[there.n - 1].card, sold_out[_i].card);
+    rig_done(&r);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("taken");
@@ -162,6 +217,7 @@ int main(void)
     tcase_add_loop_test(tc, resources_of_nvidias_plugin_count, 0, COUNT_OF(beside));
     tcase_add_loop_test(tc, they_get_no_shared_node, 0, 3);
     tcase_add_loop_test(tc, every_card_of_a_list_is_taken, 0, COUNT_OF(held));
+    tcase_add_loop_test(tc, no_part_of_a_card_whose_compute_is_sold_out, 0, COUNT_OF(sold_out));
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

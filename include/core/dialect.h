@@ -95,7 +95,8 @@ void dialects_write(unsigned set, struct buf *out);
 /*
  * The dialects that this process reads in objects. At first DIALECT_GPUSHARE alone. A pod that uses
  * no other resources than those of dialects that are not read is like a pod without a GPU request,
- * and a node is not shared. Call dialects_use once, before any object is read.
+ * and a node is not shared. Call dialects_use before any object is read; kubectl-cardpack does so
+ * again between the nodes and the pods.
  */
 void dialects_use(unsigned set);
 bool dialect_is_used(enum dialect d);

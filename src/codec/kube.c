@@ -516,6 +516,8 @@ static void kube_read_node_status(struct jread *r, struct node_view *node)
         else
             jread_skip(r);
     }
+    if (dialect_is_used(DIALECT_HAMI)) /* HAMi's only if a node of the cluster has its plugin */
+        node->exclusive = node->of[DIALECT_HAMI].count;
 }
 
 static void kube_read_node_annotations(struct jread *r, struct arena *a, struct node_view *node)

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "codec/jwrite.h"
-#include "kube/ingest.h"
 #include "kubectl/limit.h"
 #include "kubectl/list.h"
 #include "kubectl/say.h"
@@ -23,13 +22,17 @@ struct reading {
     struct measured measured;
     struct work work; /* counts the steps of the answer */
     struct ingest ingest;
-    enum cache_kind kind; /* of the list under way */
+};
+
+struct listing {
+    struct ingest *ingest;
+    enum cache_kind kind;
 };
 
 static void direct_on_begin(void *ctx)
 {
-    struct reading *r = ctx;
-    ingest_list_begin(&r->ingest, r->kind);
+    struct listing *l = ctx;
+    ingest_list_begin(l->ingest, l->kind);
 }
 
 static enum errc direct_on_object(void *ctx, struct str json, struct err *e)
@@ -38,25 +41,35 @@ static enum errc direct_on_object(void *ctx, struct str json, struct err *e)
         [CACHE_NODES] = ingest_node,       [CACHE_PODS] = ingest_pod,
         [CACHE_HEALTH] = ingest_configmap, [CACHE_SLICES] = ingest_slice,
         [CACHE_CLAIMS] = ingest_claim,     [CACHE_CLASSES] = ingest_class};
-    struct reading *r = ctx;
-    takes[r->kind](&r->ingest, json, false);
-    return r->ingest.lost ? err_set(e, ERR_NOMEM, "out of memory") : OK;
+    struct listing *l = ctx;
+    takes[l->kind](l->ingest, json, false);
+    return l->ingest->lost ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }
 
-static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struct err *e)
+enum errc kubectl_ingest_list(struct kubectl_client *c, struct ingest *in, enum cache_kind kind,
+                              struct err *reterr)
 {
+    struct listing of_kind = {in, kind};
     const struct kubectl_source *of = kubectl_source_of(kind);
     struct kubectl_list l = {.path = of->path,
                              .query = of->query,
                              .kind = of->kind,
                              .begin = direct_on_begin,
                              .take = direct_on_object,
-                             .ctx = r};
-    r->kind = kind;
-    enum errc code = kubectl_list_read(r->client, &l, e);
+                             .ctx = &of_kind};
+    if (kind == CACHE_NODES)
+        kubectl_use_dialects(c, NULL);
+    enum errc code = kubectl_list_read(c, &l, reterr);
     if (code == OK)
-        (void)ingest_list_end(&r->ingest, kind);
+        (void)ingest_list_end(in, kind);
+    if (kind == CACHE_NODES)
+        kubectl_use_dialects(c, in->cache);
     return code;
+}
+
+static enum errc direct_read_list(struct reading *r, enum cache_kind kind, struct err *e)
+{
+    return kubectl_ingest_list(r->client, &r->ingest, kind, e);
 }
 
 /* Without the right to read the ConfigMaps the answer may be too optimistic: a line says so. */

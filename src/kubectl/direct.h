@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/measured.h"
+#include "kube/ingest.h"
 #include "kubectl/client.h"
 #include "kubectl/pod.h"
 
@@ -17,6 +18,11 @@ struct kubectl_question {
 /* The answer computed from the API server's objects. */
 enum errc kubectl_ask_directly(struct kubectl_client *c, const struct kubectl_question *q,
                                struct arena *a, struct str *ret, struct err *reterr) _must_use_;
+
+/* Reads a list into the cache. ERR_DENIED: the user may not. With the nodes it is settled which
+ * dialects are read: see kubectl_use_dialects. */
+enum errc kubectl_ingest_list(struct kubectl_client *c, struct ingest *in, enum cache_kind kind,
+                              struct err *reterr) _must_use_;
 
 /* Reads what the cards and pods really use, and passes it on. ERR_DENIED: the user may not read the
  * ConfigMaps of kube-system. */

@@ -29,6 +29,7 @@ struct checkup {
     struct doctor_listed_sum compared_at;
     enum cache_kind kind; /* of the list under way */
     uint32_t now_s;
+    bool blind;     /* not all nodes are known */
     bool scheduler; /* a configuration of kube-scheduler was found */
     bool dra;       /* the API server serves DRA's objects */
 };
@@ -159,6 +160,8 @@ static void doctor_take_pod(struct checkup *x, struct str json)
     if (jread_finish(&r, NULL) != OK)
         return;
     doctor_system_take(&x->system, &v, x->findings->arena);
+    if (x->blind && pod_view_bound(&v))
+        return;
     bool claims = v.n_classes > 0 || doctor_has_claims(json, &x->scratch);
     doctor_pod(x->findings, &x->cache, &x->measured, &v, claims, x->now_s);
 }
@@ -199,6 +202,7 @@ static void doctor_on_begin(void *ctx)
     x->system.leader = x->system_at.leader;
     x->system.n_leaders = x->system_at.n_leaders;
     x->system.n_replicas = x->system_at.n_replicas;
+    x->ingest.n_unreadable = 0;
     ingest_list_begin(&x->ingest, x->kind);
 }
 
@@ -228,20 +232,21 @@ static enum errc doctor_read_list(struct checkup *x, enum cache_kind kind, struc
     x->at = *x->findings;
     x->system_at = x->system;
     x->compared_at = x->compared;
+    if (kind == CACHE_NODES)
+        kubectl_use_dialects(x->client, NULL);
     enum errc code = kubectl_list_read(x->client, &l, e);
+    if (kind == CACHE_NODES)
+        kubectl_use_dialects(x->client, &x->cache);
+    x->blind = x->blind || (kind == CACHE_NODES && (code != OK || x->ingest.n_unreadable > 0));
     if (code == ERR_DENIED) {
-        finding_add(x->findings, kind >= CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL, of->name,
-                    "bind the roles of manifests/kubectl-cardpack-rbac.yaml to the user",
-                    "they are not checked: %s", e->text);
+        doctor_list(x->findings, of->name, kind, e->text);
         *e = (struct err)ERR_INIT;
         return OK;
     }
     if (code != OK)
         return code;
-    if (x->ingest.torn[kind])
-        finding_add(x->findings, FINDING_FAIL, of->name,
-                    "correct the object that standard error names",
-                    "an object cannot be read: cardpack does not know what it holds");
+    if (x->ingest.n_unreadable > 0)
+        doctor_list(x->findings, of->name, kind, NULL);
     (void)ingest_list_end(&x->ingest, kind);
     return OK;
 }
@@ -419,7 +424,8 @@ static enum errc doctor_run(struct checkup *x, struct kubectl_client *daemon, st
     doctor_system(x->findings, &x->system, &x->cache);
     if (!x->scheduler)
         doctor_tell_scheduler(x->findings);
-    doctor_usage(x->findings, &x->cache);
+    if (!x->blind)
+        doctor_usage(x->findings, &x->cache);
     doctor_tell_listed(x->findings, &x->compared);
     return arena_failed(x->findings->arena) ? err_set(e, ERR_NOMEM, "out of memory") : OK;
 }

@@ -112,6 +112,7 @@ struct doctor_plugin {
     struct str name;
     bool ours; /* cardpack-node; else gpushare's */
     bool runs;
+    bool ends; /* it is being deleted, as when its DaemonSet is updated */
     bool ready;
 };
 
@@ -176,6 +177,10 @@ struct doctor_right {
 };
 
 const struct doctor_right *doctor_rights(size_t *ret_n);
+
+/* A list that is not complete, with the reason why the user may not read it; NULL: an object of it
+ * can't be read. */
+void doctor_list(struct findings *f, struct str name, enum cache_kind kind, const char *denied);
 
 /* The user lacks it. */
 void doctor_right(struct findings *f, const struct doctor_right *r);

@@ -1,10 +1,19 @@
 /* What doctor says of the dialects of nodes: two of them on one node, and one that is not read. */
 #include "kubectl/doctor.h"
 
+/* Of a dialect, what a node has in its capacity. */
+static struct str doctor_dialects_resource(enum dialect d)
+{
+    return dialect_has_uuids(d) ? dialect_facts(d)->count : dialect_facts(d)->mem;
+}
+
 static bool doctor_dialects_has(const struct node_view *v, enum dialect d)
 {
     uint64_t amount = 0;
-    return v->of[d].mem.n > 0 && (!str_to_u64(v->of[d].mem, UINT64_MAX, &amount) || amount > 0);
+    bool uuids = dialect_has_uuids(d);
+    struct str text = uuids ? v->of[d].count : v->of[d].mem;
+    return text.n > 0 && (!str_to_u64(text, UINT64_MAX, &amount) || amount > 0) &&
+           (!uuids || v->of[d].has_cards);
 }
 
 /* The resources of two agents; without a label one of the two counts. */
@@ -22,8 +31,8 @@ static void doctor_dialects_check_two(struct findings *f, const struct node_view
                     "cardpack.io/dialect=NAME says which one counts",
                     "it has resources of two device plugins, %.*s (%.*s) and %.*s (%.*s): pods of "
                     "dialect %.*s alone are placed there",
-                    STR_ARG(own->mem), STR_ARG(own->name), STR_ARG(other->mem),
-                    STR_ARG(other->name), STR_ARG(own->name));
+                    STR_ARG(doctor_dialects_resource(n->sizes->dialect)), STR_ARG(own->name),
+                    STR_ARG(doctor_dialects_resource(d)), STR_ARG(other->name), STR_ARG(own->name));
         return;
     }
 }
@@ -66,12 +75,13 @@ void doctor_unread(struct findings *f, const struct cache *c, const struct figur
         if (n->fault != NODE_OK || n->sizes->dialect == DIALECT_GPUSHARE ||
             doctor_dialects_is_shown(shown, n->name))
             continue;
-        const struct dialect_facts *of = dialect_facts(n->sizes->dialect);
-        finding_add(f, FINDING_FAIL, finding_node(f, n->name),
-                    "add the dialect to the setting dialects, and its resources to "
-                    "managedResources of kube-scheduler: docs/dialects.md",
+        enum dialect d = n->sizes->dialect;
+        finding_add(f, FINDING_WARN, finding_node(f, n->name),
+                    "if cardpack is to place pods there, add the dialect to the setting dialects, "
+                    "and its resources to managedResources of kube-scheduler: docs/dialects.md; "
+                    "if another scheduler does, ignore this",
                     "its device plugin has the resource %.*s, of dialect %.*s, which the running "
-                    "cardpack does not read: no pod is placed there",
-                    STR_ARG(of->mem), STR_ARG(of->name));
+                    "cardpack does not read: it places no pod there",
+                    STR_ARG(doctor_dialects_resource(d)), STR_ARG(dialect_facts(d)->name));
     }
 }

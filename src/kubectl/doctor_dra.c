@@ -54,11 +54,14 @@ void doctor_slice(struct findings *f, const struct cache *c, const struct dra_sl
 
 void doctor_claimed(struct findings *f, const struct node *n)
 {
-    for (uint32_t i = 0; i < n->n_cards; i++) {
+    /* Without a table a claim takes all cards, because it is not known which one it has. */
+    for (uint32_t i = 0; i < n->n_cards && n->sizes->infos != NULL; i++) {
         const struct card *c = &n->cards[i];
         if (c->claimed && c->pods > 0)
             finding_add(f, FINDING_FAIL, finding_node(f, n->name),
-                        "delete one side; then give each card to DRA or to cardpack: docs/dra.md",
+                        "look at the status of the claim: if it is reserved for no pod, delete the "
+                        "claim, else the pods of one side; then give each card to DRA or to "
+                        "cardpack: docs/dra.md",
                         "a ResourceClaim holds card %u, and %u pod%s", i, c->pods,
                         c->pods == 1 ? " shares it" : "s share it");
     }

@@ -178,7 +178,8 @@ void doctor_health(struct findings *f, const struct cache *c, struct str name, s
     buf_printf(&b, "configmap/kube-system/unhealthy-gpu-%.*s", STR_ARG(name));
     struct str object = arena_keep(f->arena, &b);
     if (n == NULL || n->fault == NODE_ABSENT) {
-        finding_add(f, FINDING_WARN, object, "delete the ConfigMap, or correct its name",
+        finding_add(f, FINDING_WARN, object,
+                    "correct its name, or delete the ConfigMap if the node is gone for good",
                     "there is no node %.*s", STR_ARG(name));
         return;
     }
@@ -205,10 +206,11 @@ static void doctor_nodes_check_use(struct findings *f, const struct node *n)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
-        if (!c->absent && c->used > c->total)
+        if (!c->absent && c->used > c->total && c->foreign == 0) /* else see doctor_pod */
             finding_add(f, FINDING_FAIL, finding_node(f, n->name),
-                        "delete pods of this card until it is within its size: kubectl cardpack "
-                        "cards NODE names them",
+                        "compare the size of the card with nvidia-smi: if the device plugin has "
+                        "another unit than before (MiB, GiB), set it back; if not, kubectl "
+                        "cardpack cards NODE names its pods: delete those that were bound last",
                         "card %u holds %lld of %lld", i, (long long)c->used, (long long)c->total);
     }
 }

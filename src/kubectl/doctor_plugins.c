@@ -27,18 +27,20 @@ void doctor_plugins_take(struct doctor_system *s, const struct pod_view *v, stru
     if (grown == NULL)
         return;
     s->plugins = grown;
-    s->plugins[s->n_plugins++] = (struct doctor_plugin){.node = arena_dup(a, v->node),
-                                                        .namespace = arena_dup(a, v->namespace),
-                                                        .name = arena_dup(a, v->name),
-                                                        .ours = ours,
-                                                        .runs = str_eq(v->phase, STR("Running")),
-                                                        .ready = v->ready};
+    s->plugins[s->n_plugins++] =
+        (struct doctor_plugin){.node = arena_dup(a, v->node),
+                               .namespace = arena_dup(a, v->namespace),
+                               .name = arena_dup(a, v->name),
+                               .ours = ours,
+                               .runs = str_eq(v->phase, STR("Running")) && !v->deleting,
+                               .ends = v->deleting,
+                               .ready = v->ready};
 }
 
 /* What runs on a node. */
 struct seen {
     size_t n;     /* running plugins, of both kinds */
-    size_t ours;  /* pods of cardpack-node, running or not */
+    size_t ours;  /* pods of cardpack-node, running or not; also one that ends */
     size_t other; /* running pods of gpushare's */
 };
 
@@ -101,7 +103,7 @@ static void doctor_plugins_check_ready(struct findings *f, const struct doctor_s
 {
     for (size_t i = 0; i < s->n_plugins; i++) {
         const struct doctor_plugin *p = &s->plugins[i];
-        if (!p->ours || (p->runs && p->ready))
+        if (!p->ours || p->ends || (p->runs && p->ready))
             continue;
         finding_add(f, FINDING_FAIL, finding_pod(f, p->namespace, p->name),
                     "its log says why, and so does 127.0.0.1:9410/readyz on the node",
@@ -119,6 +121,8 @@ void doctor_plugins(struct findings *f, const struct doctor_system *s, const str
         struct str object = finding_node(f, m->node);
         struct seen seen = doctor_plugins_on(s, m->node);
         any = any || m->ours;
+        if (n != NULL && n->sizes != NULL && n->sizes->dialect != DIALECT_GPUSHARE)
+            continue; /* a plugin of another project runs there */
         doctor_plugins_check_marks(f, m, seen, object);
         if (s->n_plugins > 0 && n != NULL && n->fault == NODE_OK)
             doctor_plugins_check_number(f, m, seen, object);

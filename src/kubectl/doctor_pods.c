@@ -10,84 +10,140 @@
 
 #define NS_OF_S UINT64_C(1000000000)
 
-static int64_t doctor_pods_charge(const struct node *n, const struct request *r,
-                                  const struct share *shares, uint32_t count, uint32_t card)
+/* A pod that holds cards, by the cache. */
+struct bound {
+    const struct pod_view *view;
+    const struct request *request; /* as its spec says */
+    const struct node *node;
+    const struct pod *pod;
+    struct str object;
+    bool sure; /* it has no other way to a card than its annotations */
+};
+
+/* NULL: its annotations do not name the card. */
+static const struct share *doctor_pods_share(const struct bound *b, uint32_t card)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (shares[i].card == card)
-            return share_charge(r, &shares[i], n->cards[card].total);
+    const struct holding *h = b->pod->holding;
+    for (uint32_t i = 0; i < h->n_shares; i++) {
+        if (h->shares[i].card == card)
+            return &h->shares[i];
     }
-    return 0;
+    return NULL;
 }
 
 /* What its processes use, by cardpack-node: of the cards that the annotations name, and of others.
  */
 static void doctor_pods_check_use(struct findings *f, const struct measured *m,
-                                  const struct node *n, const struct request *r,
-                                  const struct pod_view *v, struct str object)
+                                  const struct bound *b)
 {
-    struct placement there _uninitialized_;
-    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    const struct measured_node *real = measured_of(m, v->node);
-    placement_read(v, r, &there);
-    uint32_t count = shares_of(r, there.grants, there.n, v->initialized, shares);
+    const struct node *n = b->node;
+    const struct measured_node *real = measured_of(m, n->name);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         uint32_t mib = 0;
-        if (!node_has_card(n, i) || !measured_pod_of(m, real, v->uid, i, &mib) || mib == 0)
+        if (!node_has_card(n, i) || !measured_pod_of(m, real, b->view->uid, i, &mib) || mib == 0)
             continue;
         int64_t total = n->cards[i].total;
-        int64_t share = doctor_pods_charge(n, r, shares, count, i);
-        if (share == 0)
-            finding_add(f, FINDING_FAIL, object,
-                        "delete the pod; if it sets NVIDIA_VISIBLE_DEVICES by itself, remove that",
+        const struct share *s = doctor_pods_share(b, i);
+        if (s == NULL && b->sure)
+            finding_add(f, FINDING_FAIL, b->object,
+                        "look at the log of cardpack-node on its node: if it sets the annotations "
+                        "to this card, wait; else delete the pod, and if it sets "
+                        "NVIDIA_VISIBLE_DEVICES by itself, remove that",
                         "its processes use %" PRIu32 " MiB of card %" PRIu32
                         " of node %.*s, which its annotations do not name",
-                        mib, i, STR_ARG(v->node));
-        else if (measured_exceeds(measured_card_of(real, i), total, share, mib))
-            finding_add(f, FINDING_WARN, object,
+                        mib, i, STR_ARG(n->name));
+        else if (s != NULL && measured_exceeds(measured_card_of(real, i), total,
+                                               node_charge_of(n, b->request, s), mib))
+            finding_add(f, FINDING_WARN, b->object,
                         "let it request what it uses, or use a node that enforces the shares",
                         "it uses %" PRIu32 " MiB of card %" PRIu32 " of node %.*s, and that is "
                         "more than its share",
-                        mib, i, STR_ARG(v->node));
+                        mib, i, STR_ARG(n->name));
     }
 }
 
-static void doctor_pods_check_place(struct findings *f, const struct node *n,
-                                    const struct request *r, const struct pod_view *v,
-                                    struct str object)
+/* What its annotations say of cards, readable or not; absent: nothing. */
+static struct str doctor_pods_said(const struct pod_view *v, enum dialect d, struct str *ret_name)
 {
-    struct placement there _uninitialized_;
-    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    placement_read(v, r, &there);
-    uint32_t count = shares_of(r, there.grants, there.n, v->initialized, shares);
-    const struct dialect_facts *of = dialect_facts(r->dialect);
-    const struct said_view *said = &v->said[r->dialect];
-    const char *advice = "delete the pod, so that its controller makes a new one: its card may be "
-                         "given to others";
-    if (count == 0 && said->idx.p == NULL && !v->said_allocation)
-        finding_add(
-            f, FINDING_FAIL, object,
-            "delete the pod, and check that the scheduler of its schedulerName calls "
-            "cardpack for the resources of the pod, and that it was not made with a nodeName",
-            "bound to node %.*s without a card: it was not scheduled through cardpack",
-            STR_ARG(v->node));
-    else if (count == 0)
-        finding_add(f, FINDING_FAIL, object, advice,
-                    "its annotations name no card: %.*s is \"%.*s\"",
-                    STR_ARG(of->idx.p != NULL ? of->idx : GPUSHARE_ANNOTATION_ALLOCATION),
-                    STR_ARG(str_head(said->idx, 40)));
-    for (uint32_t i = 0; i < count; i++) {
-        const struct share *s = &shares[i];
-        if (!node_has_card(n, s->card))
-            finding_add(f, FINDING_FAIL, object, advice,
-                        "its annotations name card %u, which node %.*s does not have", s->card,
-                        STR_ARG(v->node));
-        else if (share_charge(r, s, n->cards[s->card].total) > n->cards[s->card].total)
-            finding_add(f, FINDING_FAIL, object, advice,
-                        "it holds %lld of card %u of node %.*s, which has %lld",
-                        (long long)share_charge(r, s, n->cards[s->card].total), s->card,
-                        STR_ARG(v->node), (long long)n->cards[s->card].total);
+    *ret_name = dialect_facts(d)->idx;
+    for (size_t i = 0; i < v->n_seats; i++) {
+        if (v->seats[i].dialect != d)
+            continue;
+        *ret_name = dialect_facts(d)->seat;
+        return v->seats[i].cards;
     }
+    if (v->said[d].idx.p == NULL && d == DIALECT_GPUSHARE && v->said_allocation)
+        return STR("");
+    return v->said[d].idx;
+}
+
+static void doctor_pods_check_none(struct findings *f, const struct bound *b)
+{
+    struct str name;
+    enum dialect d = b->request->dialect;
+    struct str said = doctor_pods_said(b->view, d, &name);
+    /* gpu-manager writes the card that it has chosen when the container starts. */
+    if (said.p == NULL && d == DIALECT_TENCENT && str_eq(b->view->phase, STR("Pending")))
+        return;
+    if (said.p == NULL)
+        finding_add(f, FINDING_FAIL, b->object,
+                    "check that the scheduler of its schedulerName calls cardpack for the "
+                    "resources of the pod, and that it was not made with a nodeName; then delete "
+                    "it: it may use memory of a card that others have",
+                    "bound to node %.*s without a card: it was not scheduled through cardpack",
+                    STR_ARG(b->node->name));
+    else
+        finding_add(f, FINDING_FAIL, b->object,
+                    "find out who wrote the annotation, and correct it if the cards of its "
+                    "containers are known; else delete the pod",
+                    "its annotations name no card: %.*s is \"%.*s\"", STR_ARG(name),
+                    STR_ARG(str_head(said, 40)));
+}
+
+static void doctor_pods_check_share(struct findings *f, const struct bound *b,
+                                    const struct share *s)
+{
+    const struct node *n = b->node;
+    const char *advice = "compare the node's cards with nvidia-smi there: if one is lost, restart "
+                         "or repair the node; if the card is gone for good, delete the pod, so "
+                         "that its controller makes a new one";
+    if (s->card == INT32_MAX && dialect_has_uuids(b->request->dialect)) {
+        finding_add(f, FINDING_FAIL, b->object, advice,
+                    "its annotation %.*s names a card by a UUID that node %.*s does not have",
+                    STR_ARG(dialect_facts(b->request->dialect)->idx), STR_ARG(n->name));
+        return;
+    }
+    if (!node_has_card(n, s->card)) {
+        finding_add(f, FINDING_FAIL, b->object, advice,
+                    "its annotations name card %u, which node %.*s does not have", s->card,
+                    STR_ARG(n->name));
+        return;
+    }
+    int64_t charge = node_charge_of(n, b->request, s);
+    if (charge > n->cards[s->card].total)
+        finding_add(f, FINDING_FAIL, b->object,
+                    "compare the size of the card with nvidia-smi on its node: if the device "
+                    "plugin has another unit than before (MiB, GiB), set it back; if not, delete "
+                    "the pod",
+                    "it holds %lld of card %u of node %.*s, which has %lld", (long long)charge,
+                    s->card, STR_ARG(n->name), (long long)n->cards[s->card].total);
+}
+
+static void doctor_pods_check_place(struct findings *f, const struct bound *b)
+{
+    const struct holding *h = b->pod->holding;
+    if (node_is_foreign(b->node, b->request))
+        finding_add(f, FINDING_WARN, b->object,
+                    "while the node changes from one device plugin to another, let the pod end; "
+                    "else move it to a node with its own: docs/dialects.md",
+                    "it asks for %.*s, and node %.*s has another device plugin: what it has of the "
+                    "node is not known, and counts as %s",
+                    STR_ARG(dialect_facts(b->request->dialect)->name), STR_ARG(b->node->name),
+                    h->n_shares > 0 ? "its whole cards" : "the whole node");
+    else if (h->n_shares == 0)
+        doctor_pods_check_none(f, b);
+    for (uint32_t i = 0; i < h->n_shares && !node_is_foreign(b->node, b->request); i++)
+        doctor_pods_check_share(f, b, &h->shares[i]);
 }
 
 /* The time of the Binding, in seconds; 0: not known. */
@@ -97,44 +153,65 @@ static uint64_t doctor_pods_bound_s(const struct said_view *said)
     return str_to_u64(said->assume_time, UINT64_MAX, &ns) ? ns / NS_OF_S : 0;
 }
 
-static void doctor_pods_check_plugin(struct findings *f, const struct request *r,
-                                     const struct pod_view *v, uint32_t now_s, struct str object)
+static void doctor_pods_check_plugin(struct findings *f, const struct bound *b, uint32_t now_s)
 {
-    const struct said_view *said = &v->said[r->dialect];
+    const struct said_view *said = &b->view->said[b->request->dialect];
     uint64_t bound_s = doctor_pods_bound_s(said);
-    const char *advice = "look at the log of the device plugin on its node; then delete the pod, "
-                         "because its containers may use another card";
+    const char *advice = "look at the log of the device plugin on its node, and at the variables "
+                         "of its containers: if they name another card than the annotations, "
+                         "delete the pod";
     if (!str_eq(said->assigned, STR("false")))
         return;
-    if (str_eq(v->phase, STR("Running")))
-        finding_add(f, FINDING_WARN, object, advice,
+    if (str_eq(b->view->phase, STR("Running")))
+        finding_add(f, FINDING_WARN, b->object, advice,
                     "it runs, and the device plugin has not acknowledged it: "
                     "%.*s is \"false\"",
-                    STR_ARG(dialect_facts(r->dialect)->assigned));
+                    STR_ARG(dialect_facts(b->request->dialect)->assigned));
     else if (bound_s > 0 && bound_s + ACKNOWLEDGE_S < now_s)
-        finding_add(f, FINDING_WARN, object, advice,
+        finding_add(f, FINDING_WARN, b->object, advice,
                     "bound %llu minutes ago, and the device plugin has not acknowledged it",
                     (unsigned long long)(now_s - bound_s) / 60);
 }
 
-static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
-                                    const struct measured *m, const struct request *r,
-                                    const struct pod_view *v, uint32_t now_s, struct str object)
+/* Whether NVIDIA's device plugin serves the pod, as far as it shows: it has nothing of HAMi's, and
+ * neither has its node. */
+static bool doctor_pods_is_nvidias(const struct pod_view *v, const struct node *n)
 {
-    const struct node *n = cache_node(c, v->node);
+    for (size_t i = 0; i < v->n_containers; i++) {
+        const struct amounts_view *of = &v->containers[i].of[DIALECT_HAMI];
+        if (of->mem.p != NULL || of->cores.p != NULL || of->percent.p != NULL)
+            return false;
+    }
+    return v->said[DIALECT_HAMI].idx.p == NULL && n->fault == NODE_NOT_SHARED;
+}
+
+static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
+                                    const struct measured *m, struct bound *b, uint32_t now_s)
+{
+    struct str node = b->view->node;
+    const struct node *n = b->node = cache_node(c, node);
     if (n == NULL || n->sizes == NULL) {
-        finding_add(f, FINDING_WARN, object, "delete the pod, unless its node comes back",
-                    "bound to node %.*s, which does not exist", STR_ARG(v->node));
+        finding_add(f, FINDING_WARN, b->object,
+                    "look whether the node comes back, as after a restart; if it is gone for good, "
+                    "delete the pod",
+                    "bound to node %.*s, which does not exist", STR_ARG(node));
         return;
     }
+    if (b->request->dialect == DIALECT_HAMI && doctor_pods_is_nvidias(b->view, n))
+        return;
     if (n->fault != NODE_OK) {
-        finding_add(f, FINDING_FAIL, object, "see the finding about the node",
-                    "bound to node %.*s, of which no cards are known", STR_ARG(v->node));
+        finding_add(f, FINDING_FAIL, b->object,
+                    "see the finding about the node; without one, look whether its device plugin "
+                    "runs there and is registered with the kubelet",
+                    "bound to node %.*s, of which no cards are known", STR_ARG(node));
         return;
     }
-    doctor_pods_check_place(f, n, r, v, object);
-    doctor_pods_check_plugin(f, r, v, now_s, object);
-    doctor_pods_check_use(f, m, n, r, v, object);
+    b->pod = cache_pod(c, b->view->uid);
+    if (b->pod == NULL || b->pod->node != n)
+        return;
+    doctor_pods_check_place(f, b);
+    doctor_pods_check_plugin(f, b, now_s);
+    doctor_pods_check_use(f, m, b);
 }
 
 void doctor_pod(struct findings *f, const struct cache *c, const struct measured *m,
@@ -165,7 +242,13 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct measured
                     "on node %.*s meanwhile",
                     STR_ARG(CARDPACK_ANNOTATION_VACATED), STR_ARG(v->node));
     if (pod_view_bound(v))
-        doctor_pods_check_bound(f, c, m, &r, v, now_s, object);
+        doctor_pods_check_bound(f, c, m,
+                                &(struct bound){.view = v,
+                                                .request = &r,
+                                                .object = object,
+                                                .sure = fault.code == OK && !claims &&
+                                                        r.exclusive == 0 && v->vacated.p == NULL},
+                                now_s);
     else if (v->idx.p != NULL || v->said_allocation)
         finding_add(
             f, FINDING_WARN, object,
@@ -186,9 +269,9 @@ static const char *doctor_pods_noun(struct str cards)
 void doctor_listed(struct findings *f, struct str node, const struct usage_view *u,
                    struct doctor_listed_sum *sum)
 {
-    static const char *const advice =
-        "look at the log of cardpack-node on its node; if it does not set the annotations back, "
-        "delete the pod";
+    static const char *const advice = "look at the log of cardpack-node on its node: if it does "
+                                      "not set the annotations back, and "
+                                      "the container still differs, delete the pod";
     sum->nodes += u->asked ? 1 : 0;
     sum->containers += u->compared;
     sum->differences += u->n_differences;
@@ -205,14 +288,18 @@ void doctor_listed(struct findings *f, struct str node, const struct usage_view 
                         STR_ARG(node));
             break;
         case USAGE_DIFFERS_OWNER:
-            finding_add(f, FINDING_FAIL, object, "delete the pod, and restart the kubelet there",
+            finding_add(f, FINDING_FAIL, object,
+                        "if the log of cardpack-node on its node does not say that it agrees "
+                        "again, delete the pod, and restart the kubelet there",
                         "container %.*s: by the kubelet's podresources on node %.*s it has devices "
                         "that are not its pod's by the kubelet's checkpoint",
                         STR_ARG(d->container), STR_ARG(node));
             break;
         case USAGE_DIFFERS_NONE:
         case USAGE_DIFFERS_KINDS:
-            finding_add(f, FINDING_FAIL, object, "delete the pod",
+            finding_add(f, FINDING_FAIL, object,
+                        "if the log of cardpack-node on its node does not say that it agrees "
+                        "again, delete the pod: the kubelet may give its card to others",
                         "container %.*s: its annotations name %s%.*s, and the kubelet's "
                         "podresources on node %.*s have no device for it",
                         STR_ARG(d->container), doctor_pods_noun(d->annotated),

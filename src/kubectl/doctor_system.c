@@ -23,7 +23,7 @@ void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struc
     struct str component = doctor_system_label(v, STR("component"));
     struct str name = doctor_system_label(v, STR("app.kubernetes.io/name"));
     doctor_plugins_take(s, v, a);
-    if (!str_eq(v->phase, STR("Running")))
+    if (!str_eq(v->phase, STR("Running")) || v->deleting)
         return;
     if (str_eq(component, STR("gpushare-schd-extender")) ||
         str_starts(v->name, STR("gpushare-schd-extender-")))
@@ -119,8 +119,19 @@ struct extender {
     struct str bind;
     bool ignorable;
     bool names_only;
-    bool manages; /* managedResources has gpu-mem, or is empty: then it is asked about all pods */
+    bool manages; /* managedResources has gpu-mem, or another dialect's memory, or is empty: then it
+                     is asked about all pods */
 };
+
+/* Whether cardpack is asked about pods that name the resource because of shared cards. */
+static bool doctor_system_is_shared(struct str resource)
+{
+    for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
+        if (str_eq(resource, dialect_facts(d)->mem))
+            return true;
+    }
+    return false;
+}
 
 static bool doctor_system_read_resources(struct jread *r)
 {
@@ -131,7 +142,7 @@ static bool doctor_system_read_resources(struct jread *r)
         any = true;
         jread_object (r, key) {
             if (str_eq(key, STR("name")))
-                found = str_eq(jread_str(r), GPUSHARE_RESOURCE_MEM) || found;
+                found = doctor_system_is_shared(jread_str(r)) || found;
             else
                 jread_skip(r);
         }
@@ -247,6 +258,18 @@ bool doctor_scheduler(struct findings *f, struct str configmap, struct str text)
 }
 
 /* ---- rights ---- */
+
+void doctor_list(struct findings *f, struct str name, enum cache_kind kind, const char *denied)
+{
+    enum finding_level level = kind >= CACHE_HEALTH ? FINDING_WARN : FINDING_FAIL;
+    if (denied != NULL)
+        finding_add(f, level, name,
+                    "bind the roles of manifests/kubectl-cardpack-rbac.yaml to the user",
+                    "they are not checked: %s", denied);
+    else
+        finding_add(f, FINDING_FAIL, name, "correct the object that standard error names",
+                    "an object cannot be read: cardpack does not know what it holds");
+}
 
 const struct doctor_right *doctor_rights(size_t *ret_n)
 {

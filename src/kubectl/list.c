@@ -32,6 +32,16 @@ const struct kubectl_source *kubectl_source_of(enum cache_kind kind)
     return sources[kind].path.p == NULL ? NULL : &sources[kind];
 }
 
+void kubectl_use_dialects(const struct kubectl_client *c, const struct cache *nodes)
+{
+    size_t cursor = 0;
+    unsigned set = c->args->dialects != 0 ? c->args->dialects : DIALECTS_ALL;
+    bool has_hami = nodes == NULL || c->args->dialects != 0;
+    for (const struct node *n = NULL; !has_hami && (n = cache_next_node(nodes, &cursor)) != NULL;)
+        has_hami = n->sizes != NULL && n->sizes->dialect == DIALECT_HAMI;
+    dialects_use(has_hami ? set : set & ~DIALECT_BIT(DIALECT_HAMI));
+}
+
 struct reading {
     struct kubectl_client *client;
     const struct kubectl_list *list;

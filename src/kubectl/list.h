@@ -15,6 +15,13 @@ struct kubectl_source {
 /* NULL: the plugin reads no objects of this kind. */
 const struct kubectl_source *kubectl_source_of(enum cache_kind kind);
 
+/*
+ * Which dialects are read: those of --dialects, else all. But nvidia.com/gpu is HAMi's resource
+ * only where a node has HAMi's plugin: without one it means whole cards, as for cardpack. nodes:
+ * NULL before they are read.
+ */
+void kubectl_use_dialects(const struct kubectl_client *c, const struct cache *nodes);
+
 struct kubectl_list {
     struct str path;
     struct str query; /* as of struct kubectl_source, and the next one */

@@ -1,13 +1,13 @@
 /*
- * Reads each pod with the daemon's decoder and computes its cards from its own annotations, without
- * the nodes: a user who may list pods of one namespace only can use it, too. Only what they really
- * use is in kube-system.
+ * Reads each pod with the daemon's decoder and computes its cards from its own annotations. Only
+ * for cards that are named by UUID it reads the nodes, too: a user who may list pods of one
+ * namespace only can use it as well. What they really use is in kube-system.
  */
 #include "kubectl/pods.h"
 
 #include "base/limit.h"
+#include "base/mem.h"
 #include "codec/kube.h"
-#include "kube/ingest.h"
 #include "kubectl/direct.h"
 #include "kubectl/list.h"
 #include "kubectl/order.h"
@@ -18,20 +18,15 @@ struct reading {
     struct pods *pods;
     struct arena *arena;  /* for the rows */
     struct arena scratch; /* for one pod */
+    struct cache cache;   /* the pods that name their cards by UUID, and the nodes */
+    struct ingest ingest;
 };
 
 /* Copies the pod's shares into the row, and sums them up. */
-static void pods_take_shares(struct reading *x, const struct pod_view *v, const struct request *r,
+static void pods_copy_shares(struct arena *a, const struct share *shares, uint32_t n,
                              struct pods_row *row)
 {
-    struct placement there _uninitialized_;
-    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    placement_read(v, r, &there);
-    uint32_t n = shares_of(r, there.grants, there.n, v->initialized, shares);
-    row->memory = v->initialized ? r->lasting_mem : r->mem;
-    if (n == 0)
-        return;
-    struct share *copy = arena_array(x->arena, n, sizeof(*copy));
+    struct share *copy = n == 0 ? NULL : arena_array(a, n, sizeof(*copy));
     if (copy == NULL)
         return;
     memcpy(copy, shares, n * sizeof(*copy));
@@ -40,6 +35,17 @@ static void pods_take_shares(struct reading *x, const struct pod_view *v, const 
     row->memory = 0;
     for (uint32_t i = 0; i < n; i++)
         row->memory += MIN_OF(shares[i].mem, REQUEST_MEM_MAX);
+}
+
+static void pods_take_shares(struct reading *x, const struct pod_view *v, const struct request *r,
+                             struct pods_row *row)
+{
+    struct placement there _uninitialized_;
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    placement_read(v, r, &there);
+    row->memory = v->initialized ? r->lasting_mem : r->mem;
+    pods_copy_shares(x->arena, shares, shares_of(r, there.grants, there.n, v->initialized, shares),
+                     row);
 }
 
 static struct str pods_reason_of(const struct pod_view *v, const struct request *r,
@@ -56,7 +62,7 @@ static struct str pods_reason_of(const struct pod_view *v, const struct request 
                                      : STR("no scheduler has tried to place it");
 }
 
-static void pods_take(struct reading *x, const struct pod_view *v)
+static void pods_take(struct reading *x, const struct pod_view *v, struct str json)
 {
     struct request r _uninitialized_;
     struct err fault = ERR_INIT;
@@ -65,6 +71,8 @@ static void pods_take(struct reading *x, const struct pod_view *v)
     fault.code = request_read(v, &r, &fault);
     if (pod_view_terminal(v) || (fault.code == OK && !request_wants(&r)))
         return;
+    if (dialect_has_uuids(r.dialect))
+        ingest_pod(&x->ingest, json, false);
     if (pod_view_bound(v)) {
         pods_take_shares(x, v, &r, &row);
     } else {
@@ -106,15 +114,58 @@ static enum errc pods_on_object(void *ctx, struct str json, struct err *e)
     enum errc code = jread_finish(&r, e);
     if (code != OK)
         return err_wrap(e, "a pod of the list");
-    pods_take(x, &v);
+    pods_take(x, &v, json);
+    if (x->ingest.lost)
+        return err_set(e, ERR_NOMEM, "out of memory");
     return arena_failed(x->arena) ? err_set(e, arena_fault(x->arena), "there are too many pods")
                                   : OK;
+}
+
+/* Finds the cards that are named by UUID. Without the right to list nodes they stay unknown. */
+static enum errc pods_locate(struct reading *x, struct kubectl_client *c,
+                             const struct kubectl_list *l, struct err *e)
+{
+    bool asked = dialect_is_used(DIALECT_HAMI);
+    enum errc code = kubectl_ingest_list(c, &x->ingest, CACHE_NODES, e);
+    if (code == ERR_DENIED) {
+        kubectl_say_once("which cards of its node a UUID means, and whether nvidia.com/gpu is "
+                         "HAMi's, is not known: %s",
+                         e->text);
+        *e = (struct err)ERR_INIT;
+        code = OK;
+    }
+    if (code == OK && asked != dialect_is_used(DIALECT_HAMI))
+        code = kubectl_list_read(c, l, e);
+    for (size_t i = 0; i < x->pods->n; i++) {
+        struct pods_row *row = &x->pods->rows[i];
+        const struct pod *p = cache_pod(&x->cache, row->uid);
+        if (p != NULL && p->node != NULL && row->n_shares > 0)
+            pods_copy_shares(x->arena, p->holding->shares, p->holding->n_shares, row);
+    }
+    return code;
+}
+
+static enum errc pods_read(struct reading *x, struct kubectl_client *c,
+                           const struct kubectl_list *l, struct err *e)
+{
+    struct map_seed seed = {loop_random(c->loop), loop_random(c->loop)};
+    cache_init(&x->cache, seed);
+    ingest_init(&x->ingest, c->loop, &x->cache);
+    arena_init(&x->scratch, LIMIT_OBJECT_ARENA);
+    kubectl_use_dialects(c, NULL);
+    enum errc code = kubectl_list_read(c, l, e);
+    if (code == OK && x->cache.pods.n > 0)
+        code = pods_locate(x, c, l, e);
+    arena_done(&x->scratch);
+    ingest_done(&x->ingest);
+    cache_done(&x->cache);
+    return code;
 }
 
 enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, struct str selector,
                             struct arena *a, struct pods *ret, struct err *reterr)
 {
-    struct reading x = {.pods = ret, .arena = a};
+    struct reading *x = mem_alloc(sizeof(*x));
     struct buf path;
     struct buf query;
     *ret = (struct pods){.n = 0};
@@ -136,11 +187,14 @@ enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, stru
                              .kind = STR("PodList"),
                              .begin = pods_on_begin,
                              .take = pods_on_object,
-                             .ctx = &x};
-    arena_init(&x.scratch, LIMIT_OBJECT_BYTES);
+                             .ctx = x};
+    if (x == NULL)
+        return err_set(reterr, ERR_NOMEM, "out of memory");
+    x->pods = ret;
+    x->arena = a;
     enum errc code = arena_failed(a) ? err_set(reterr, arena_fault(a), "the selector is too long")
-                                     : kubectl_list_read(c, &l, reterr);
-    arena_done(&x.scratch);
+                                     : pods_read(x, c, &l, reterr);
+    mem_free(x);
     return code;
 }
 

@@ -69,7 +69,11 @@ static void show_pods_shares(struct table *t, const struct pods_row *row, bool f
     buf_init(&b, LIMIT_ALLOCATION_BYTES);
     for (uint32_t i = 0; i < row->n_shares; i++) {
         const struct share *s = &row->shares[i];
-        buf_printf(&b, "%s%u", i == 0 ? "" : full ? " " : ",", s->card);
+        buf_put(&b, i == 0 ? STR("") : full ? STR(" ") : STR(","));
+        if (s->card < INT32_MAX)
+            buf_printf(&b, "%u", s->card);
+        else
+            buf_put(&b, STR("?"));
         if (full)
             buf_printf(&b, ":%lld", (long long)s->mem);
         if (full && s->cores > 0)
@@ -144,7 +148,8 @@ static void show_pods_write_placement(struct jwrite *w, const struct pods_row *r
     jwrite_array_at(w, STR("placement"));
     for (uint32_t i = 0; i < row->n_shares; i++) {
         jwrite_object_begin(w);
-        jwrite_u64_at(w, STR("card"), row->shares[i].card);
+        if (row->shares[i].card < INT32_MAX)
+            jwrite_u64_at(w, STR("card"), row->shares[i].card);
         jwrite_i64_at(w, STR("memory"), row->shares[i].mem);
         if (row->shares[i].cores > 0)
             jwrite_u64_at(w, STR("compute"), row->shares[i].cores);

@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import advice
 import defects
 import hardening
 import includes
@@ -282,6 +283,30 @@ def prove_defects(tap: Tap) -> None:
         tap.check(f"defects: {path}: {expected}", [] if good else [output])
 
 
+ADVICE = {
+    "src/kubectl/doctor_x.c": '#define A "b"\n'
+    'void x(void)\n{\n    finding_add(f, FINDING_FAIL, y(1, z), "delete it", "%s has \\"" A "\\"", v);\n'
+    '    finding_add(f, FINDING_WARN, o, "look", "odd");\n}\n',
+    "tests/unit/test_doctor_twins.c": "} twins[] = {\n"
+    '    {"%s has "\n     "\\"b\\"",\n     {.node = A},\n     {.node = B}},\n};\n',
+}
+
+
+def prove_advice(tap: Tap) -> None:
+    """Proves that the check finds a FAIL without a row, and a row without a FAIL."""
+    for path, old, new, expected in (
+        ("src/kubectl/doctor_x.c", "", "", ""),
+        ("src/kubectl/doctor_x.c", "FINDING_WARN", "FINDING_FAIL", '"odd" has no row'),
+        ("src/kubectl/doctor_x.c", "FINDING_FAIL", "FINDING_WARN", "no check of doctor says"),
+        ("tests/unit/test_doctor_twins.c", "%s has", "%u has", "has no row"),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), ADVICE | {path: ADVICE[path].replace(old, new)})
+            output = said(advice.check, Path(folder))
+        good = expected in output if expected else "not ok" not in output
+        tap.check(f"advice: {expected}", [] if good else [output])
+
+
 HARD = ("-O2", "-fPIE", "-pie", "-fstack-protector-all", "-Wl,-z,relro,-z,now,-z,noexecstack")
 SOFT = (  # options added to those, finding
     (("-no-pie", "-fno-pie"), "not ok 1 - position"),
@@ -365,6 +390,7 @@ def main() -> int:
     prove_includes(tap, source.resolve(), build.resolve())
     prove_symbols(tap, cc, nm)
     prove_daemon(tap, cc, nm)
+    prove_advice(tap)
     prove_defects(tap)
     prove_threats(tap)
     prove_hardening(tap, cc, readelf)

@@ -150,6 +150,7 @@ START_TEST(checks_pods)
     struct node_view cpu = {.name = S("cpu")};
     set_node(&rig, n);
     set_node(&rig, cpu);
+    set_pod(&rig, pods[_i].pod);
     doctor_pod(&found, &rig.cache, NULL, &pods[_i].pod, false, NOW);
     is_found(pods[_i].found);
     ck_assert_uint_eq(found.n, pods[_i].found[0] == '\0' ? 0 : 1);
@@ -181,6 +182,7 @@ START_TEST(checks_what_pods_really_use)
     struct usage_view view = {.cards = cards, .n_cards = 2, .pods = &pod, .n_pods = 1};
     struct measured m;
     set_node(&rig, n);
+    set_pod(&rig, p);
     measured_init(&m, (struct map_seed){1, 2}, 0);
     ck_assert_int_eq(measured_set(&m, n.name, &view, 1, 1), OK);
     doctor_pod(&found, &rig.cache, &m, &p, false, NOW);

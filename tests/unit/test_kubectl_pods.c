@@ -186,11 +186,6 @@ static const struct {
          "\"1.5\"}}}]",
          "\"phase\":\"Pending\""),
      "container \"c\": aliyun.com/gpu-mem: \"1.5\" is not a whole number\n"},
-    {POD("",
-         "\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":"
-         "{\"nvidia.com/gpu\":\"2\"}}}]",
-         "\"phase\":\"Running\""),
-     "n      -            -     -   Running   -       2 nvidia.com/gpu   -\n"},
     {POD(ON("0"), "\"nodeName\":\"n\"," ASKS, "\"phase\":\"Failed\""), ""},
     {POD("", "\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\"}]", "\"phase\":\"Running\""), ""},
 };
@@ -202,6 +197,75 @@ START_TEST(row)
     ck_assert_uint_eq(pods.n, rows[_i].row[0] == '\0' ? 0 : 1);
     const char *text = table(true);
     ck_assert_msg(strstr(text, rows[_i].row) != NULL, "%s is not in\n%s", rows[_i].row, text);
+}
+
+END_TEST
+
+/* A pod with UUIDs, and the lists that are read: nodes, and the pods again without HAMi. */
+#define LIMITS(text) \
+    "\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{" text "}}}]"
+#define NVIDIAS POD(",\"uid\":\"u\"", LIMITS("\"nvidia.com/gpu\":\"2\""), "\"phase\":\"Running\"")
+#define HAMIS                                                                                     \
+    POD(",\"uid\":\"u\",\"annotations\":{\"hami.io/vgpu-devices-allocated\":\"GPU-b,NVIDIA,1000," \
+        "30:;\"}",                                                                                \
+        LIMITS("\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem\":\"1000\""),                        \
+        "\"phase\":\"Running\"")
+#define VGPUS                                                                                     \
+    POD(",\"uid\":\"u\",\"annotations\":{\"volcano.sh/vgpu-ids-new\":\"GPU-b,NVIDIA,1000,30:\"}", \
+        LIMITS("\"volcano.sh/vgpu-number\":\"1\",\"volcano.sh/vgpu-memory\":\"1000\""),           \
+        "\"phase\":\"Running\"")
+#define NODES(meta, capacity)                                                                   \
+    "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"7\"},\"items\":[{\"metadata\":" \
+    "{\"name\":\"n\"" meta "},\"status\":{\"capacity\":{" capacity "}}}]}"
+#define HAMI_NODE(card)                                                                            \
+    NODES(",\"annotations\":{\"hami.io/"                                                           \
+          "node-nvidia-register\":\"[{\\\"id\\\":\\\"GPU-a\\\",\\\"index"                          \
+          "\\\":0,\\\"count\\\":10,\\\"devmem\\\":8000,\\\"health\\\":true},{\\\"id\\\":\\\"" card \
+          "\\\",\\\"index\\\":3,\\\"count\\\":10,\\\"devmem\\\":8000,\\\"health\\\":true}]\"}",    \
+          "\"nvidia.com/gpu\":\"20\"")
+#define VGPU_NODE                                                        \
+    NODES(",\"annotations\":{\"volcano.sh/"                              \
+          "node-vgpu-register\":\"GPU-a,10,8000,A10,true:GPU-b,10,8000," \
+          "A10,true:\"}",                                                \
+          "\"volcano.sh/vgpu-number\":\"20\"")
+#define DENIED "{\"kind\":\"Status\",\"status\":\"Failure\",\"code\":403,\"message\":\"no\"}"
+
+static const struct {
+    const char *list;
+    const char *nodes;
+    bool denied;
+    bool again;
+    const char *row;
+} named[] = {
+    {HAMIS, HAMI_NODE("GPU-b"), false, false,
+     "n      3         1000     -   Running   3:1000(30%)   1000      -\n"},
+    {VGPUS, VGPU_NODE, false, true,
+     "n      1         1000     -   Running   1:1000(30%)   1000      -\n"},
+    {HAMIS, HAMI_NODE("GPU-c"), false, false,
+     "n      ?         1000     -   Running   ?:1000(30%)   1000      -\n"},
+    {NVIDIAS, NODES("", "\"nvidia.com/gpu\":\"8\""), false, true,
+     "n      -            -     -   Running   -       2 nvidia.com/gpu   -\n"},
+    {NVIDIAS, DENIED, true, true,
+     "n      -            -     -   Running   -       2 nvidia.com/gpu   -\n"},
+    {VGPUS, DENIED, true, true,
+     "n      ?         1000     -   Running   ?:1000(30%)   1000      -\n"},
+};
+
+START_TEST(named_by_uuid)
+{
+    const struct script_step steps[] = {
+        {"GET /api/v1/namespaces/ns/pods", SCRIPT_BODY, named[_i].list, 0, NULL},
+        {"GET /api/v1/nodes?limit=500 ", SCRIPT_BODY, named[_i].nodes, named[_i].denied ? 403 : 0,
+         NULL},
+        {"GET /api/v1/namespaces/ns/pods", SCRIPT_BODY, named[_i].list, 0, NULL},
+    };
+    ck_assert_ok(read_pods(steps, named[_i].again ? 3 : 2, STR("ns"), STR_NULL), &err);
+    ck_assert_uint_eq(pods.n, 1);
+    const char *text = table(true);
+    ck_assert_msg(strstr(text, named[_i].row) != NULL, "%s is not in\n%s", named[_i].row, text);
+    ck_assert_ptr_null(strstr(text, "2147483647"));
+    kubectl_pods_write(&pods, &out);
+    ck_assert_ptr_null(strstr(buf_cstr(&out), "2147483647"));
 }
 
 END_TEST
@@ -413,6 +477,7 @@ int main(void)
     tcase_add_test(t, expired);
     tcase_add_loop_test(t, refusal, 0, (int)COUNT_OF(refusals));
     tcase_add_loop_test(t, row, 0, (int)COUNT_OF(rows));
+    tcase_add_loop_test(t, named_by_uuid, 0, (int)COUNT_OF(named));
     tcase_add_test(t, really);
     tcase_add_test(t, really_is_denied);
     tcase_add_test(t, hostile);

@@ -89,13 +89,14 @@ static enum errc dump_take_held(struct reading *r, const struct pod_view *v, uin
     return OK;
 }
 
-/* A pod whose request can't be read never gets a card: it is left out, and the user is told. */
-static enum errc dump_leave_out(struct reading *r, const struct pod_view *v, const struct err *why)
+/* A pod whose request can't be read never gets a card: it is left out, and the user is told. A
+ * bound one keeps what can be read of it. */
+static void dump_leave_out(struct reading *r, const struct pod_view *v, const struct err *why)
 {
     if (r->workload->n_unread++ == 0)
-        (void)err_set(&r->workload->unread, why->code, "%.*s/%.*s: %s", STR_ARG(v->namespace),
-                      STR_ARG(v->name), why->text);
-    return OK;
+        (void)err_set(&r->workload->unread, why->code, "%.*s/%.*s: %s%s", STR_ARG(v->namespace),
+                      STR_ARG(v->name), why->text,
+                      pod_view_bound(v) ? "; it keeps what can be read of its node" : "");
 }
 
 static enum errc dump_take_pod(struct reading *r, const struct pod_view *v, struct err *e)
@@ -109,11 +110,11 @@ static enum errc dump_take_pod(struct reading *r, const struct pod_view *v, stru
     enum errc code = sim_shapes_add(&r->shapes, v, &shape, &why);
     if (code == ERR_NOMEM || code == ERR_LIMIT)
         return dump_full(r, e);
-    if (code != OK)
-        return dump_leave_out(r, v, &why);
-    if (pod_view_bound(v))
-        code = dump_take_held(r, v, shape, e);
-    if (code != OK || !request_wants(&r->shapes.all[shape].request))
+    bool readable = why.code == OK;
+    if (!readable)
+        dump_leave_out(r, v, &why);
+    code = pod_view_bound(v) ? dump_take_held(r, v, shape, e) : OK;
+    if (code != OK || !readable || !request_wants(&r->shapes.all[shape].request))
         return code;
     r->seen = arena_grow(r->arena, r->seen, r->n_seen, &r->seen_cap, sizeof(*r->seen));
     if (r->seen == NULL)

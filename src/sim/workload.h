@@ -59,7 +59,8 @@ struct sim_shapes {
 };
 
 /* The number of the shape that the pod has. The view may end after the call. ERR_SYNTAX, ERR_RANGE:
- * its request can't be read; ERR_NOMEM, ERR_LIMIT: the arena is full. */
+ * its request can't be read; of a bound pod only *reterr says that, and the shape is what can be
+ * read. ERR_NOMEM, ERR_LIMIT: the arena is full. */
 enum errc sim_shapes_add(struct sim_shapes *t, const struct pod_view *view, uint32_t *ret,
                          struct err *reterr) _must_use_;
 

@@ -80,6 +80,31 @@ START_TEST(reads_a_cluster)
 
 END_TEST
 
+/* What is on a node stays there, whatever else is wrong with its pod. */
+START_TEST(keeps_a_bound_pod_that_is_not_valid)
+{
+    struct arena a;
+    struct sim_workload w;
+    struct err e = ERR_INIT;
+    ck_assert_ok(
+        read_text("{\"kind\":\"List\",\"items\":[" NODE("n", "1", "16") "," POD(
+                      "odd", "1", CARD("0") ",\"labels\":{\"aliyun.com/gpu-count\":\"two\"}",
+                      ON("n"), "Running", MEM("6")) "]}",
+                  &a, &w, &e),
+        &e);
+    ck_assert_uint_eq(w.n_unread, 1);
+    ck_assert_str_eq(w.unread.text,
+                     "ns/odd: label aliyun.com/gpu-count: \"two\" must be a number of cards, 1 to "
+                     "64; it keeps what can be read of its node");
+    ck_assert_uint_eq(w.n_pods, 0);
+    ck_assert_uint_eq(w.n_held, 1);
+    ck_assert_int_eq(w.shapes[w.held[0].shape].mem, 6);
+    ck_assert_uint_eq(w.held[0].node, 0);
+    arena_done(&a);
+}
+
+END_TEST
+
 START_TEST(reads_yaml)
 {
     struct arena a;
@@ -321,6 +346,7 @@ int main(void)
     Suite *s = suite_create("sim_dump");
     TCase *t = tcase_create("dump");
     tcase_add_test(t, reads_a_cluster);
+    tcase_add_test(t, keeps_a_bound_pod_that_is_not_valid);
     tcase_add_test(t, reads_yaml);
     tcase_add_test(t, holds_the_pods_that_are_there);
     tcase_add_test(t, replays_every_kind_of_request);

@@ -68,7 +68,6 @@ static enum errc embedded_read_pod(struct embedded *c, struct str json, struct p
                                    struct err *reterr)
 {
     struct jread r;
-    struct request request;
     jread_init(&r, json, &c->arena);
     if (jread_type(&r) != JTYPE_OBJECT)
         jread_fail(&r, ERR_SYNTAX, "a Pod must be an object");
@@ -78,10 +77,16 @@ static enum errc embedded_read_pod(struct embedded *c, struct str json, struct p
         code = err_set(reterr, ERR_SYNTAX, "metadata.name is missing");
     else if (code == OK && (ret->name.n > 253 || memchr(ret->name.p, '/', ret->name.n) != NULL))
         code = err_set(reterr, ERR_SYNTAX, "metadata.name is not a name");
-    if (code != OK)
-        return code;
-    code = request_read(ret, &request, reterr);
-    return code == OK ? OK : err_wrap(reterr, "pod \"%.*s\"", STR_ARG(ret->name));
+    return code;
+}
+
+/* Of a pod that is bound, the cache charges what can be read; of one that has ended, nothing. */
+static enum errc embedded_check_request(const struct pod_view *v, struct err *reterr)
+{
+    struct request request;
+    enum errc code =
+        pod_view_bound(v) || pod_view_terminal(v) ? OK : request_read(v, &request, reterr);
+    return code == OK ? OK : err_wrap(reterr, "pod \"%.*s\"", STR_ARG(v->name));
 }
 
 /*
@@ -110,6 +115,8 @@ static enum errc embedded_add_pod(struct embedded *c, struct str json, struct st
     struct pod_view view;
     struct uid_text uid;
     enum errc code = embedded_read_pod(c, json, &view, reterr);
+    if (code == OK)
+        code = embedded_check_request(&view, reterr);
     if (code != OK)
         return code;
     struct pod_edit edit = {.namespace = namespace, .uid = view.uid};
@@ -195,6 +202,20 @@ static enum errc embedded_load_node(struct embedded *c, struct str json, struct 
     return code == OK ? embedded_taken_in(c, ingest_node, json, false, reterr) : code;
 }
 
+/* A pod of the file that can't be stored. Of one that can't be read the cache takes what it can: a
+ * bound one must not make its node look free. */
+static enum errc embedded_leave_out(struct embedded *c, struct str json, struct err *e)
+{
+    struct pod_view view;
+    struct err unread = ERR_INIT;
+    log_warn("a pod of the cluster file is left out", kv_cstr("error", e->text));
+    *e = (struct err)ERR_INIT;
+    if (embedded_read_pod(c, json, &view, &unread) == OK ||
+        embedded_taken_in(c, ingest_pod, json, false, &unread) != ERR_NOMEM)
+        return OK;
+    return err_set(e, ERR_NOMEM, "out of memory");
+}
+
 /* The kind of an item in a PodList, which has none of its own, follows from list_kind. */
 static enum errc embedded_load_object(struct embedded *c, struct str json, struct str list_kind,
                                       struct err *reterr)
@@ -220,7 +241,7 @@ static enum errc embedded_load_object(struct embedded *c, struct str json, struc
         return embedded_load_node(c, json, reterr);
     if (str_eq(kind, STR("Pod"))) {
         code = embedded_add_pod(c, json, STR_NULL, &ignored, reterr);
-        return code == OK ? OK : err_wrap(reterr, "Pod");
+        return code == OK || code == ERR_NOMEM ? code : embedded_leave_out(c, json, reterr);
     }
     for (size_t i = 0; i < COUNT_OF(others); i++) {
         if (str_eq(kind, others[i].kind))

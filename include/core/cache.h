@@ -240,5 +240,11 @@ static inline const struct node *cache_changed_node(const struct change_link *x)
 const struct node *cache_next_node(const struct cache *c, size_t *cursor);
 const struct pod *cache_next_pod(const struct cache *c, size_t *cursor);
 
+/* *ret: the settings, pods and quotas of the other cache, and no nodes. It is for questions alone,
+ * as those about nodes that an autoscaler may add, and ends before the other one changes. */
+void cache_template_init(struct cache *ret, const struct cache *of);
+enum errc cache_template_add(struct cache *c, const struct node_view *view) _must_use_;
+void cache_template_done(struct cache *c);
+
 /* For tests: asserts every invariant of every object. O(everything). */
 void cache_check(const struct cache *c);

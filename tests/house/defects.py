@@ -18,7 +18,7 @@ from house import Tap, read
 DOCUMENT = Path("docs/defects.md")
 THREATS = Path("docs/threat-model.md")
 # The number of rows for each peer, and for cardpack itself.
-ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2, "OWN": 60}
+ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2, "OWN": 61}
 # Words in place of a test; "not built yet" may also be next to a test, for one part.
 EXCUSES = ("cannot apply", "not built yet")
 
@@ -55,7 +55,8 @@ def rule(root: Path, name: str, case: str) -> bool:
 
 def golden(root: Path, name: str, _: str) -> bool:
     """A request with its answer."""
-    return all((root / "tests/golden/routes" / (name + end)).is_file() for end in (".req", ".out"))
+    asked = (root / "tests/golden").glob(f"*/{name}.req")
+    return any(request.with_suffix(".out").is_file() for request in asked)
 
 
 def fuzz(root: Path, name: str, _: str) -> bool:

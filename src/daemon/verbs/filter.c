@@ -9,6 +9,7 @@
  * node of the answer, and that costs it more time than the whole filter.
  */
 #include "base/log.h"
+#include "codec/kube.h"
 #include "core/fit.h"
 #include "core/rank.h"
 #include "daemon/service.h"
@@ -251,12 +252,39 @@ static enum errc filter_shorten(struct filter *f, struct arena *a, size_t max)
     return OK;
 }
 
+/* Whether the request has whole nodes, and none of them exists: cluster-autoscaler asks about nodes
+ * that it may add. They are judged by the request. */
+static bool filter_is_of_templates(const struct service *s, const struct filter_args *args)
+{
+    for (size_t i = 0; !args->by_name && i < args->n; i++) {
+        if (cache_node(&s->cache, args->names[i]) != NULL)
+            return false;
+    }
+    return !args->by_name && args->n > 0;
+}
+
+/* A node that can't be read stays unknown. */
+static enum errc filter_read_templates(struct cache *c, const struct filter_args *args,
+                                       struct arena *a, struct err *reterr)
+{
+    for (size_t i = 0; i < args->n; i++) {
+        struct jread r;
+        struct node_view v;
+        jread_init(&r, args->objects[i], a);
+        kube_read_node(&r, a, &v);
+        if (jread_finish(&r, NULL) == OK && cache_template_add(c, &v) != OK)
+            return err_set(reterr, ERR_NOMEM, OUT_OF_MEMORY);
+    }
+    return arena_failed(a) ? err_set(reterr, arena_fault(a), OUT_OF_MEMORY) : OK;
+}
+
 static enum errc filter_decide(struct service *s, struct filter *f, struct arena *a,
                                struct err *reterr)
 {
-    bool shorter = s->shortlist > 0 && f->args->n > s->shortlist;
-    enum errc code =
-        judge(&s->cache, &s->judge_memo, &s->work, f->args, a, shorter, &f->judgement, reterr);
+    bool exist = f->cache == &s->cache;
+    bool shorter = exist && s->shortlist > 0 && f->args->n > s->shortlist;
+    enum errc code = judge(f->cache, exist ? &s->judge_memo : NULL, &s->work, f->args, a, shorter,
+                           &f->judgement, reterr);
     if (code != OK)
         return code;
     f->offers = arena_alloc(a, f->args->n);
@@ -277,6 +305,46 @@ static void filter_fail(struct http_request *r, enum metrics_outcome outcome, st
     http_request_respond(r, 200, "application/json");
 }
 
+/* Judges the nodes of f->cache, and writes the answer. */
+static void filter_answer(struct service *s, struct filter *f, struct http_request *r)
+{
+    const struct filter_args *args = f->args;
+    struct err e = ERR_INIT;
+    bool exist = f->cache == &s->cache;
+    if (filter_decide(s, f, r->arena, &e) != OK) {
+        log_warn("a filter request is not answered", kv_str("namespace", args->pod.namespace),
+                 kv_str("pod", args->pod.name), kv_uint("nodes", args->n),
+                 kv_cstr("error", e.text));
+        filter_fail(r, OUTCOME_ERROR, str_of(e.text));
+        return;
+    }
+    advise_pod(&s->advise, s->events, &args->pod, &f->judgement.bad_request);
+    r->outcome = f->judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
+    filter_report(f);
+    bool followed = exist && s->filtered != NULL;
+    struct str later = followed ? s->filtered(s, args, &f->judgement) : STR_NULL;
+    if (later.n > 0) {
+        filter_fail(r, OUTCOME_REFUSED, later);
+        return;
+    }
+    extender_write_filter(r->answer, args, f->offers, f->kinds, filter_reason_of, f, &s->asked);
+    http_request_respond(r, 200, "application/json");
+}
+
+static void filter_answer_templates(struct service *s, struct filter *f, struct http_request *r)
+{
+    struct cache templates _uninitialized_;
+    struct err e = ERR_INIT;
+    cache_template_init(&templates, &s->cache);
+    f->cache = &templates;
+    if (filter_read_templates(&templates, f->args, r->arena, &e) == OK)
+        filter_answer(s, f, r);
+    else
+        filter_fail(r, OUTCOME_ERROR, str_of(e.text));
+    f->cache = &s->cache;
+    cache_template_done(&templates);
+}
+
 void filter_handle(struct service *s, struct http_request *r)
 {
     struct filter_args args;
@@ -294,20 +362,8 @@ void filter_handle(struct service *s, struct http_request *r)
     }
     struct filter f = {.cache = &s->cache, .arena = r->arena, .args = &args};
     f.scratch = BUF_ON(f.scratch_bytes);
-    if (filter_decide(s, &f, r->arena, &e) != OK) {
-        log_warn("a filter request is not answered", kv_str("namespace", args.pod.namespace),
-                 kv_str("pod", args.pod.name), kv_uint("nodes", args.n), kv_cstr("error", e.text));
-        filter_fail(r, OUTCOME_ERROR, str_of(e.text));
-        return;
-    }
-    advise_pod(&s->advise, s->events, &args.pod, &f.judgement.bad_request);
-    r->outcome = f.judgement.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
-    filter_report(&f);
-    struct str later = s->filtered == NULL ? STR_NULL : s->filtered(s, &args, &f.judgement);
-    if (later.n > 0) {
-        filter_fail(r, OUTCOME_REFUSED, later);
-        return;
-    }
-    extender_write_filter(r->answer, &args, f.offers, f.kinds, filter_reason_of, &f, &s->asked);
-    http_request_respond(r, 200, "application/json");
+    if (filter_is_of_templates(s, &args))
+        filter_answer_templates(s, &f, r);
+    else
+        filter_answer(s, &f, r);
 }

@@ -52,8 +52,9 @@ bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
 bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
                       struct quota_refusal *ret);
 
-/* Makes `now` a draft of n in which the room that is kept from r is taken. For fit_card. */
-void fit_keep_claims(struct draft *now, const struct node *n, const struct request *r);
+/* Makes `now` a draft of n in which the room that is kept from r is taken, and returns for how many
+ * pods it is. None is kept for a pod that its quota denies even without usage. For fit_card. */
+uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct request *r);
 
 /* Whether the device plugin may confuse the pod, placed by fit_place, with a pod that waits on
  * another card of n. */

@@ -42,10 +42,9 @@ struct lack {
 /* Of a node whose cards are being evaluated: card i has verdict v. */
 void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v);
 
-/* Adds node n, which refuses r with v, to the sum. `one`: what was noted of its cards, if they were
- * evaluated; may be NULL. */
-void lack_add(struct lack *sum, const struct node *n, const struct request *r, enum verdict v,
-              const struct lack *one);
+/* Adds node n, which refuses a request with v, to the sum. `one`: what was noted of its cards, if
+ * they were evaluated, and of the room that is kept there; may be NULL. */
+void lack_add(struct lack *sum, const struct node *n, enum verdict v, const struct lack *one);
 
 /* Adds `one`, which lack_add made of one node, for as many nodes as `times`. */
 void lack_merge(struct lack *sum, const struct lack *one, uint64_t times);

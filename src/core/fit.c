@@ -5,6 +5,7 @@
 
 #include "core/draft.h"
 #include "core/in_turn.h"
+#include "core/lack.h"
 #include "core/look.h"
 #include "core/pick.h"
 #include "core/swap.h"
@@ -187,11 +188,22 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
     return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
 }
 
+/* A claim's request, as if its namespace held nothing: a quota that denies it then denies it for
+ * ever, and no room is kept. */
+static void fit_load_claim(struct request *to, const struct pod *q, const struct request *r)
+{
+    request_load(to, q->request);
+    to->work = r->work;
+    to->policies = r->policies;
+    to->account = (struct quota_account){.entry = q->tenant->entry};
+}
+
 /* `then` is the node after the deleted pods are gone, with the claims that r yields to placed one
  * by one; `now` has the deleted pods and the claims. On a card, both count until the deleted pods
  * are gone. For the node's sum the larger of the two counts. */
-void fit_keep_claims(struct draft *now, const struct node *n, const struct request *r)
+uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct request *r)
 {
+    uint32_t kept = 0;
     struct draft then _uninitialized_;
     struct placement there _uninitialized_;
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
@@ -204,39 +216,41 @@ void fit_keep_claims(struct draft *now, const struct node *n, const struct reque
             draft_remove(&then, p);
     }
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
+        struct request claim;
         uint32_t count = 0;
         request_work(r, 1);
         if (!pod_claims_before(q, r))
             continue;
         assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
-        if (q->kept) {
+        fit_load_claim(&claim, q, r);
+        there.n = 0;
+        if (q->kept)
             count = shares_of(q->request, q->holding->grants, q->holding->n_grants, false, shares);
-        } else {
-            struct request claim;
-            request_load(&claim, q->request);
-            claim.work = r->work;
-            claim.policies = r->policies;
-            there.n = 0;
-            if (fit_place_pod(&then.node, &claim, r->fallback, &there) != VERDICT_FITS)
-                continue;
+        else if (fit_place_pod(&then.node, &claim, r->fallback, &there) == VERDICT_FITS)
             count = shares_of(q->request, there.grants, there.n, false, shares);
-        }
+        else
+            continue;
+        if (!uses_allow(n, &claim, shares, count))
+            continue;
+        kept++;
         draft_charge(&then, q->request, shares, count, 1);
         draft_charge(now, q->request, shares, count, 1);
     }
     now->node.used = MAX_OF(n->used, then.node.used);
     now->node.counted = MAX_OF(n->counted, then.node.counted);
+    return kept;
 }
 
 static enum verdict fit_place_beside_claims(const struct node *n, const struct request *r,
                                             struct placement *ret)
 {
     struct draft kept _uninitialized_;
-    fit_keep_claims(&kept, n, r);
-    if (in_turn_applies(r))
-        return in_turn_has_room(&kept.node, n, r) ? VERDICT_FITS : VERDICT_KEPT;
-    return fit_place_pod(&kept.node, r, r->fallback, ret) == VERDICT_FITS ? VERDICT_FITS
-                                                                          : VERDICT_KEPT;
+    uint32_t pods = fit_keep_claims(&kept, n, r);
+    bool fits = in_turn_applies(r) ? in_turn_has_room(&kept.node, n, r)
+                                   : fit_place_pod(&kept.node, r, r->fallback, ret) == VERDICT_FITS;
+    if (!fits && r->lack != NULL)
+        r->lack->pods = pods;
+    return fits ? VERDICT_FITS : VERDICT_KEPT;
 }
 
 static enum verdict fit_place_or_fit(const struct node *n, const struct request *r,

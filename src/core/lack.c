@@ -85,21 +85,12 @@ static void lack_add_cards(struct lack *sum, const struct lack *one)
         lack_model(sum, one->models[i]);
 }
 
-static uint64_t lack_claims(const struct node *n, const struct request *r)
-{
-    uint64_t count = 0;
-    for (const struct pod *p = n->claims; p != NULL; p = p->next)
-        count += pod_claims_before(p, r) ? 1 : 0;
-    return count;
-}
-
-void lack_add(struct lack *sum, const struct node *n, const struct request *r, enum verdict v,
-              const struct lack *one)
+void lack_add(struct lack *sum, const struct node *n, enum verdict v, const struct lack *one)
 {
     if (v == VERDICT_NODE_FULL)
         sum->left = MAX_OF(sum->left, node_left(n));
     else if (v == VERDICT_KEPT)
-        sum->pods += lack_claims(n, r);
+        sum->pods += one == NULL ? 0 : one->pods;
     else if (v == VERDICT_SHARED)
         sum->pods += n->n_sharing;
     else if (v == VERDICT_EXCLUSIVE)

@@ -103,7 +103,7 @@ static enum verdict judge_note(struct question *q, const struct node *n, enum ve
         return v;
     struct lack *sums = judge_sums(q);
     if (sums != NULL)
-        lack_add(&sums[v], n, &q->judgement->request, v, one);
+        lack_add(&sums[v], n, v, one);
     judge_note_denial(q->judgement, n, v);
     return v;
 }
@@ -197,7 +197,7 @@ static const struct judge_entry *judge_remember(struct question *q, const struct
     if (e != NULL)
         return e;
     struct lack alone = {.free = 0};
-    lack_add(&alone, n, r, v, &q->lack);
+    lack_add(&alone, n, v, &q->lack);
     e = judge_row_refuses(q->memo, q->row, n, r, v, &alone);
     judge_open_tallies(q);
     if (e != NULL && judge_is_plain(q, v)) {

@@ -389,7 +389,7 @@ static bool is_kept_from(const struct pod_object *q, const struct pod_object *p,
         return false;
     return q->exists && !pod_object_terminal(q) && q->node.z[0] == '\0' && !pod_object_bad(q) &&
            pod_object_wants(q) && strcmp(q->nominated.z, store.nodes[node].name.z) == 0 &&
-           q->priority >= p->priority;
+           q->priority >= p->priority && !quotas_deny(q, node, false);
 }
 
 static bool is_simple(const struct pod_object *p)
@@ -426,6 +426,8 @@ static bool all_simple(unsigned node, const struct pod_object *p, int64_t *ret_k
         bool here = pod_object_holds(q) && strcmp(q->node.z, n->name.z) == 0;
         bool kept = is_kept_from(q, p, node);
         if (((here && pod_object_wants(q)) || kept) && (!is_simple(q) || q->plugin != p->plugin))
+            return false;
+        if (kept && quotas_deny(q, node, true))
             return false;
         *ret_kept += kept ? pod_object_mem(q) : 0;
     }

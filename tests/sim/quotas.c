@@ -390,6 +390,19 @@ bool quotas_allow_card(const struct quota_room *r, unsigned node, int64_t card)
     return allows(r, &u);
 }
 
+bool quotas_deny(const struct pod_object *p, unsigned node, bool perhaps)
+{
+    struct quota_room room;
+    bool allows = false;
+    quotas_room(p, &room);
+    if (perhaps || room.limits == NULL)
+        return perhaps && (room.unsure || room.limits != NULL);
+    memset(room.sums, 0, sizeof(room.sums));
+    for (int64_t card = 0; card < node_object_cards(&store.nodes[node]); card++)
+        allows = allows || quotas_allow_card(&room, node, card);
+    return !allows;
+}
+
 bool quotas_allow(const struct quota_room *r, unsigned node, const struct slices *all)
 {
     struct uses u;

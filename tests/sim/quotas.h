@@ -41,6 +41,10 @@ void quotas_room(const struct pod_object *p, struct quota_room *ret);
 /* Whether the quota has room for the pod if all its cards were like this one. */
 bool quotas_allow_card(const struct quota_room *r, unsigned node, int64_t card);
 
+/* Whether the quota denies the pod each card of the node even if its namespace held nothing.
+ * perhaps: whether it may do so of some card. */
+bool quotas_deny(const struct pod_object *p, unsigned node, bool perhaps);
+
 /* Whether it has room for the pod with exactly these parts of cards. */
 bool quotas_allow(const struct quota_room *r, unsigned node, const struct slices *all);
 

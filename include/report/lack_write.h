@@ -19,3 +19,10 @@
  * own.
  */
 void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums);
+
+/* The sentence of each verdict about all cards with room, where the pod asks for several and some
+ * of them are free, but not enough. */
+#define LACK_FEW "Too few GPU devices of the node are free"
+
+/* fit: how many are free. */
+bool lack_is_of_few(enum verdict v, const struct request *r, uint32_t fit);

@@ -157,8 +157,6 @@ static void lack_write_count(struct buf *out, enum verdict v, const struct reque
     buf_printf(out, "asks %u", request_cards(r));
     if (v == VERDICT_TOO_FEW)
         buf_printf(out, ", at most %u on a node", l->could);
-    else if (l->fit > 0)
-        buf_printf(out, ", at most %u free on a node", l->fit);
 }
 
 static void lack_write_figures(struct buf *out, enum verdict v, const struct request *r,
@@ -203,6 +201,13 @@ static void lack_write_sentence(struct buf *out, enum verdict v, enum dialect d)
         buf_put(out, verdict_reason_in(v, d, STR(""), &text));
 }
 
+bool lack_is_of_few(enum verdict v, const struct request *r, uint32_t fit)
+{
+    bool of_all = v == VERDICT_HELD_WHOLE || v == VERDICT_NOT_EMPTY || v == VERDICT_POD_LIMIT ||
+                  v == VERDICT_ANTI_AFFINITY;
+    return of_all && fit > 0 && fit < request_cards(r);
+}
+
 void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums)
 {
     struct lack l = {.free = 0};
@@ -210,8 +215,14 @@ void lack_write(struct buf *out, enum verdict v, const struct request *r, const 
         l = lack_of_sentence(sums, v);
     char figures_bytes[FIGURES_BYTES];
     struct buf figures = BUF_ON(figures_bytes);
-    lack_write_sentence(out, v, r->dialect);
-    if (sums != NULL || v == VERDICT_HELD_ELSEWHERE)
+    bool few = lack_is_of_few(v, r, l.fit);
+    if (few)
+        buf_printf(out, LACK_FEW ": at most %u free of %u asked", l.fit, request_cards(r));
+    else
+        lack_write_sentence(out, v, r->dialect);
+    if (few && v == VERDICT_HELD_WHOLE)
+        buf_printf(out, ", %llu held whole", (unsigned long long)l.held);
+    else if (!few && (sums != NULL || v == VERDICT_HELD_ELSEWHERE))
         lack_write_figures(&figures, v, r, &l);
     if (figures.n > 0 && !buf_failed(&figures)) {
         buf_put(out, STR(": "));

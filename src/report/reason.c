@@ -5,6 +5,7 @@
 #include "report/reason.h"
 
 #include "core/swap.h"
+#include "report/lack_write.h"
 
 static void reason_put_marks(struct buf *out, const struct card *c)
 {
@@ -231,14 +232,29 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
         reason_put_figures(out, n, r, card);
 }
 
+static uint32_t reason_count_fitting(const struct node *n, const struct request *r)
+{
+    struct look look _uninitialized_;
+    uint32_t fit = 0;
+    look_at(&look, n, r);
+    for (uint32_t i = 0; i < n->n_cards; i++)
+        fit += look_card(&look, r, i) == VERDICT_FITS ? 1 : 0;
+    return fit;
+}
+
 struct str reason_node(struct buf *scratch, struct str name, const struct node *n,
                        const struct request *r, enum verdict v)
 {
     struct quota_refusal refusal;
-    if (!fit_refusal(n, r, v, &refusal))
+    uint32_t fit = request_cards(r) > 1 && n != NULL ? reason_count_fitting(n, r) : 0;
+    bool few = lack_is_of_few(v, r, fit);
+    if (!few && !fit_refusal(n, r, v, &refusal))
         return fit_reason(n, v, name, scratch);
     buf_clear(scratch, SIZE_MAX);
-    quota_refusal_write(&refusal, scratch);
+    if (few)
+        buf_printf(scratch, LACK_FEW ": %u free of %u asked", fit, request_cards(r));
+    else
+        quota_refusal_write(&refusal, scratch);
     return buf_str(scratch);
 }
 

@@ -5,6 +5,7 @@
 #include "core/limit.h"
 #include "core/plan.h"
 #include "report/explain_write.h"
+#include "report/lack_write.h"
 #include "report/pod_read.h"
 #include "report/reason.h"
 
@@ -66,9 +67,12 @@ static void whatif_write_spots(struct jwrite *j, const struct plan *p)
 
 static struct str whatif_reason_of(const struct whatif *w, enum verdict v, struct buf *scratch)
 {
-    return v == VERDICT_BAD_REQUEST
-               ? str_of(w->fault.text)
-               : verdict_reason_in(v, w->plan.request.dialect, STR("..."), scratch);
+    const struct request *r = &w->plan.request;
+    if (v == VERDICT_BAD_REQUEST)
+        return str_of(w->fault.text);
+    /* Whether one is free is not known here: so it is true in any case. */
+    return lack_is_of_few(v, r, 1) ? STR(LACK_FEW)
+                                   : verdict_reason_in(v, r->dialect, STR("..."), scratch);
 }
 
 /* "3 nodes: 2 Insufficient ..., 1 ...": each reason once, as kube-scheduler writes its summary. */

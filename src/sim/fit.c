@@ -4,6 +4,7 @@
 #include "core/fit.h"
 #include "core/verdict.h"
 
+#include "report/lack_write.h"
 #include <stdlib.h>
 
 #define HOST_REASON STR("Insufficient CPU or memory")
@@ -54,7 +55,10 @@ static enum errc fit_explain(const struct world *w, uint32_t shape, struct arena
     for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
         char bytes[256];
         struct buf scratch = BUF_ON(bytes);
-        struct str reason = verdict_reason((enum verdict)v, STR("..."), &scratch);
+        struct str reason =
+            lack_is_of_few((enum verdict)v, &w->settings.workload->shapes[shape].request, 1)
+                ? STR(LACK_FEW)
+                : verdict_reason((enum verdict)v, STR("..."), &scratch);
         if (counts[v] > 0)
             fit_find_stop(ret, arena_dup(arena, reason))->nodes += counts[v];
     }

@@ -55,7 +55,8 @@ static struct measure request_measure_cores(const struct dialect_facts *d)
                             "is out of range: a card has 100"};
 }
 
-static const struct measure measure_exclusive = {GPUSHARE_RESOURCE_EXCLUSIVE, LIMIT_CARDS,
+/* Another device plugin counts them: its nodes may have more than LIMIT_CARDS. */
+static const struct measure measure_exclusive = {GPUSHARE_RESOURCE_EXCLUSIVE, INT32_MAX,
                                                  "is out of range: no node has so many cards"};
 
 static const char *request_fault_of(enum errc code, const struct quantity *q,
@@ -556,7 +557,7 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     ret->lasting_mem = MIN_OF(tally_sum(mem.sum, overhead, MEM_CAP), REQUEST_MEM_MAX);
     ret->cores = (uint32_t)MIN_OF(tally_peak(&cores), (int64_t)UINT16_MAX);
     ret->lasting_cores = (uint32_t)MIN_OF(cores.sum, (int64_t)UINT16_MAX);
-    ret->exclusive = (uint32_t)MIN_OF(tally_peak(&exclusive), (int64_t)UINT16_MAX);
+    ret->exclusive = (uint32_t)MIN_OF(tally_peak(&exclusive), (int64_t)INT32_MAX);
     ret->renamed = (uint32_t)MIN_OF(tally_peak(&renamed), (int64_t)UINT16_MAX);
     assert(ret->lasting_mem <= ret->mem && ret->lasting_cores <= ret->cores);
     if (rd.named && ret->dialect == DIALECT_GPUSHARE)

@@ -181,8 +181,8 @@ static const struct {
      "container \"m0\": aliyun.com/gpu-core.percentage: \"6401\" is out of range: a card has 100"},
     {POD("p", CONTAINERS(1, MAIN_CORES(0, "8", "0.5"))), ERR_RANGE,
      "container \"m0\": aliyun.com/gpu-core.percentage: \"0.5\" is not a whole number"},
-    {POD("p", CONTAINERS(1, {.name = S("m"), .exclusive = S("1025")})), ERR_RANGE,
-     "container \"m\": nvidia.com/gpu: \"1025\" is out of range: no node has so many cards"},
+    {POD("p", CONTAINERS(1, {.name = S("m"), .exclusive = S("2147483648")})), ERR_RANGE,
+     "container \"m\": nvidia.com/gpu: \"2147483648\" is out of range: no node has so many cards"},
     {POD("p", CONTAINERS(1, {.name = S("m"), .exclusive = S("-1")})), ERR_RANGE,
      "container \"m\": nvidia.com/gpu: \"-1\" is negative"},
 };

@@ -352,7 +352,7 @@ def _edges() -> Iterator[tuple[Json, str]]:
         yield simple(mem, notes={key: "g" * 253}), ""
         yield simple(mem, notes={key: "g" * 254}), "254 bytes: 253"
     yield simple(mem, notes={AFFINITY: "", ANTI_AFFINITY: " "}), ""
-    yield simple({GPU_MEM: "8", EXCLUSIVE: "1024"}), ""
+    yield simple({GPU_MEM: "8", EXCLUSIVE: "2147483647"}), ""
     yield from _edges_of_containers()
 
 
@@ -422,7 +422,7 @@ def _draw(rng: random.Random) -> Json:
         drawn = {
             GPU_MEM: rng.choice((None, "0", "1", "2", "6", "8", "12", *more)),
             CORES: rng.choice((None,) * 5 + ("0", "10", "50", "60", "100", "101", "202")),
-            EXCLUSIVE: rng.choice((None,) * 12 + ("1", "1025")),
+            EXCLUSIVE: rng.choice((None,) * 12 + ("1", "2147483648")),
         }
         return {key: value for key, value in drawn.items() if value is not None}
 

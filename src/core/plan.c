@@ -158,9 +158,9 @@ static void plan_charge_account(struct plan *p, const struct node *n, const stru
         quota_charge(&p->tenant, &uses[i], 1);
 }
 
-/* The replica as a pod of the site, so that later replicas see it and its groups. On a guarded node
- * `starting` is false: the plan assumes that the next replica comes after the device plugin has
- * acknowledged this one. */
+/* The replica as a pod of the site, so that later replicas see it and its groups. On a guarded
+ * node, and under a lock, `starting` is false: the plan assumes that the next replica comes after
+ * the device plugin has acknowledged this one. */
 static struct pod *plan_make_pod(struct plan *p, const struct node *at,
                                  const struct placement *there)
 {
@@ -176,10 +176,12 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
         memcpy(grants, there->grants, there->n * sizeof(*grants));
         memcpy(kept, shares, n * sizeof(*kept));
     }
+    bool served =
+        node_is_guarded(at) || dialect_facts(p->request.dialect)->match == DIALECT_MATCH_LOCK;
     *h = (struct holding){.n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
     *pod = (struct pod){.namespace = p->request.namespace,
                         .state = POD_RESERVED,
-                        .starting = !node_is_guarded(at) && request_shares(&p->request),
+                        .starting = !served && request_shares(&p->request),
                         .unassigned = true,
                         .request = &p->request,
                         .holding = h,

@@ -19,6 +19,8 @@ static void lease_read_metadata(struct jread *r, struct lease_view *ret)
             jread_object (r, annotation) {
                 if (str_eq(annotation, STR(LEASE_WANTED_BY)))
                     ret->wanted = jread_str(r);
+                else if (str_eq(annotation, STR(LEASE_RELEASED_AT)))
+                    ret->released = jread_str(r);
                 else
                     jread_skip(r);
             }
@@ -41,6 +43,8 @@ static void lease_read_spec(struct jread *outer, struct lease_view *ret)
             ret->holder = jread_str(r);
         else if (str_eq(key, STR("acquireTime")))
             ret->acquired = jread_str(r);
+        else if (str_eq(key, STR("renewTime")))
+            ret->renewed = jread_str(r);
         else if (str_eq(key, STR("leaseDurationSeconds")))
             ret->duration_s = jread_i64(r);
         else if (str_eq(key, STR("leaseTransitions")))
@@ -138,46 +142,21 @@ static void lease_copy_spec(struct jread *r, struct jwrite *w, const struct leas
     jwrite_object_end(w);
 }
 
-void lease_write_edited(struct jwrite *w, struct str json, struct arena *arena,
-                        const struct lease_edit *e)
-{
-    struct jread r;
-    struct str key;
-    bool has_spec = false;
-    jread_init(&r, json, arena);
-    jwrite_object_begin(w);
-    jread_object (&r, key) {
-        if (!str_eq(key, STR("spec"))) {
-            lease_copy(&r, w, key);
-            continue;
-        }
-        has_spec = true;
-        jwrite_key(w, key);
-        lease_copy_spec(&r, w, e);
-    }
-    if (!has_spec) {
-        jwrite_object_at(w, STR("spec"));
-        lease_put_spec(w, e);
-        jwrite_object_end(w);
-    }
-    jwrite_object_end(w);
-}
-
-static void lease_copy_annotations(struct jread *r, struct jwrite *w, struct str wanted)
+static void lease_copy_annotations(struct jread *r, struct jwrite *w, struct lease_note note)
 {
     struct str key;
     jwrite_object_begin(w);
     jread_object (r, key) {
-        if (str_eq(key, STR(LEASE_WANTED_BY)))
+        if (str_eq(key, note.key))
             jread_skip(r);
         else
             lease_copy(r, w, key);
     }
-    jwrite_str_at(w, STR(LEASE_WANTED_BY), wanted);
+    jwrite_str_at(w, note.key, note.value);
     jwrite_object_end(w);
 }
 
-static void lease_copy_metadata(struct jread *r, struct jwrite *w, struct str wanted)
+static void lease_copy_metadata(struct jread *r, struct jwrite *w, struct lease_note note)
 {
     struct str key;
     bool has_annotations = false;
@@ -189,29 +168,40 @@ static void lease_copy_metadata(struct jread *r, struct jwrite *w, struct str wa
         }
         has_annotations = true;
         jwrite_key(w, key);
-        lease_copy_annotations(r, w, wanted);
+        lease_copy_annotations(r, w, note);
     }
     if (!has_annotations) {
         jwrite_object_at(w, STR("annotations"));
-        jwrite_str_at(w, STR(LEASE_WANTED_BY), wanted);
+        jwrite_str_at(w, note.key, note.value);
         jwrite_object_end(w);
     }
     jwrite_object_end(w);
 }
 
-void lease_write_wanted(struct jwrite *w, struct str json, struct arena *arena, struct str wanted)
+void lease_write_edited(struct jwrite *w, struct str json, struct arena *arena,
+                        const struct lease_edit *e, struct lease_note note)
 {
     struct jread r;
     struct str key;
+    bool has_spec = e == NULL;
     jread_init(&r, json, arena);
     jwrite_object_begin(w);
     jread_object (&r, key) {
-        if (!str_eq(key, STR("metadata"))) {
+        if (note.key.n > 0 && str_eq(key, STR("metadata"))) {
+            jwrite_key(w, key);
+            lease_copy_metadata(&r, w, note);
+        } else if (e != NULL && str_eq(key, STR("spec"))) {
+            has_spec = true;
+            jwrite_key(w, key);
+            lease_copy_spec(&r, w, e);
+        } else {
             lease_copy(&r, w, key);
-            continue;
         }
-        jwrite_key(w, key);
-        lease_copy_metadata(&r, w, wanted);
+    }
+    if (!has_spec) {
+        jwrite_object_at(w, STR("spec"));
+        lease_put_spec(w, e);
+        jwrite_object_end(w);
     }
     jwrite_object_end(w);
 }

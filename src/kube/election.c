@@ -14,8 +14,7 @@
 #define LEASE_MAX   (256 * KIB)
 #define REPLY_ARENA (1 * MIB)
 
-/* leaseDurationSeconds after a release, as in client-go. A manual edit that clears the holder
- * leaves the old duration, so the two can be told apart. */
+/* leaseDurationSeconds after a release, as in client-go. */
 #define RELEASED_S 1
 
 struct election {
@@ -68,6 +67,15 @@ static bool election_wanted_by_other(const struct election *e, const struct leas
     return who.n > 0 && !str_eq(who, buf_str(&e->identity));
 }
 
+/* Whether its last holder has released the Lease: the time of the release is that of the last
+ * write, and no replica has taken the Lease since. An edit, or an earlier object restored, is none.
+ */
+static bool election_is_released(const struct election *e, const struct lease_view *v)
+{
+    return v->holder.n == 0 && v->duration_s == RELEASED_S && v->renewed.n > 0 &&
+           str_eq(v->released, v->renewed) && (!e->seen || v->transitions >= e->view.transitions);
+}
+
 /* Stores the Lease of a reply. in->changed and similar fields compare it with the one before. */
 static enum errc election_keep(struct election *e, struct election_input *in, struct err *reterr)
 {
@@ -78,7 +86,7 @@ static enum errc election_keep(struct election *e, struct election_input *in, st
     if (code == OK) {
         in->held = v.holder.n > 0;
         in->mine = str_eq(v.holder, buf_str(&e->identity));
-        in->released = !in->held && v.duration_s == RELEASED_S;
+        in->released = election_is_released(e, &v);
         in->taken = e->seen && v.transitions != e->view.transitions;
         in->changed = election_spec_is_new(e, &v);
         in->duration_ms = MIN_OF((uint64_t)v.duration_s, UINT64_MAX / 1000) * 1000;
@@ -208,20 +216,22 @@ static void election_write_lease(struct election *e, bool create, enum election_
         .duration_s = release ? RELEASED_S : (int64_t)(e->state.times.lease_ms / 1000),
         .transitions = create ? 0 : v->transitions,
     };
+    struct lease_note note = {.key = release ? STR(LEASE_RELEASED_AT) : STR_NULL, .value = now};
+    char wanted[TEXT_MAX];
+    struct buf text = BUF_ON(wanted);
     arena_init(&arena, REPLY_ARENA);
     buf_clear(&e->body, LEASE_MAX);
     jwrite_init(&w, &e->body);
     if (create) {
         lease_write_new(&w, buf_str(&e->namespace), buf_str(&e->name), &edit);
     } else if (write == ELECTION_WRITE_WANT) {
-        char wanted[TEXT_MAX];
-        struct buf text = BUF_ON(wanted);
         buf_printf(&text, "%.*s %.*s", STR_ARG(identity), STR_ARG(now));
-        lease_write_wanted(&w, buf_str(&e->lease), &arena, buf_str(&text));
+        note = (struct lease_note){.key = STR(LEASE_WANTED_BY), .value = buf_str(&text)};
+        lease_write_edited(&w, buf_str(&e->lease), &arena, NULL, note);
     } else {
         if (write == ELECTION_WRITE_ACQUIRE && edit.transitions < INT32_MAX)
             edit.transitions++;
-        lease_write_edited(&w, buf_str(&e->lease), &arena, &edit);
+        lease_write_edited(&w, buf_str(&e->lease), &arena, &edit, note);
     }
     arena_done(&arena);
     election_start(e, create ? "POST" : "PUT", create ? e->name_at - 1 : e->path.n);

@@ -20,6 +20,10 @@ void leases_reset(void);
 /* Returns how many there were. */
 unsigned leases_delete(void);
 
+/* Leaves each without a holder, as a release does, but with all else as it was. Returns whether
+ * there was one. */
+bool leases_forge(void);
+
 struct lease *lease_find(struct str ns, struct str name); /* NULL: never there */
 
 /* A POST (name "") or a PUT of this object. *ret_status: 201 or 200 if the Lease returned now holds

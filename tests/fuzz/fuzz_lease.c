@@ -24,6 +24,9 @@ static void compare(const struct lease_view *v, const json_t *json)
     same_text(v->version, json_object_get(metadata, "resourceVersion"));
     same_text(v->wanted,
               json_object_get(json_object_get(metadata, "annotations"), LEASE_WANTED_BY));
+    same_text(v->released,
+              json_object_get(json_object_get(metadata, "annotations"), LEASE_RELEASED_AT));
+    same_text(v->renewed, json_object_get(spec, "renewTime"));
     same_text(v->holder, json_object_get(spec, "holderIdentity"));
     same_text(v->acquired, json_object_get(spec, "acquireTime"));
     same_number(v->duration_s, json_object_get(spec, "leaseDurationSeconds"));
@@ -39,6 +42,7 @@ static json_t *rest_of(json_t *json)
     for (size_t i = 0; i < COUNT_OF(edited); i++)
         json_object_del(spec, edited[i]);
     json_object_del(annotations, LEASE_WANTED_BY);
+    json_object_del(annotations, LEASE_RELEASED_AT);
     if (json_object_size(annotations) == 0)
         json_object_del(metadata, "annotations");
     if (json_object_size(spec) == 0)
@@ -72,9 +76,11 @@ static void edit(struct str json, const struct lease_view *was, struct arena *ar
                                  .transitions = was->transitions};
     buf_init(&out, MIB);
     jwrite_init(&w, &out);
-    lease_write_edited(&w, json, arena, &e);
+    struct lease_note note = {STR(LEASE_RELEASED_AT), e.renewed};
+    lease_write_edited(&w, json, arena, &e, note);
     check(lease_read(buf_str(&out), arena, &now, NULL) == OK, "an edited Lease can be read");
     check(str_eq(now.holder, e.holder) && str_eq(now.acquired, e.acquired) &&
+              str_eq(now.renewed, e.renewed) && str_eq(now.released, e.renewed) &&
               now.duration_s == e.duration_s && now.transitions == e.transitions,
           "as it was edited");
     check(str_eq(now.version, was->version), "at the version that was read");
@@ -82,10 +88,12 @@ static void edit(struct str json, const struct lease_view *was, struct arena *ar
 
     buf_clear(&out, SIZE_MAX);
     jwrite_init(&w, &out);
-    lease_write_wanted(&w, json, arena, STR("me 1"));
+    lease_write_edited(&w, json, arena, NULL,
+                       (struct lease_note){STR(LEASE_WANTED_BY), STR("me 1")});
     check(lease_read(buf_str(&out), arena, &now, NULL) == OK && str_eq(now.wanted, STR("me 1")),
           "a wanted Lease says by whom");
-    check(str_eq(now.holder, was->holder) && str_eq(now.version, was->version),
+    check(str_eq(now.holder, was->holder) && str_eq(now.version, was->version) &&
+              str_eq(now.released, was->released),
           "and still whose it is");
     same_rest(json, buf_str(&out));
     buf_done(&out);

@@ -397,8 +397,13 @@ static void roll_out(void)
     }
 }
 
+/* A user deletes the Leases, or leaves them without a holder as a release does. */
 static void lose_leases(void)
 {
+    if (draw(2) == 0 && leases_forge()) {
+        trace("lease is forged", STR(""), 0, 0);
+        return;
+    }
     for (unsigned n = leases_delete(); n > 0; n--)
         trace("lease is deleted", STR(""), 0, 0);
 }

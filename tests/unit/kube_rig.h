@@ -119,6 +119,10 @@ static inline void lease_taken_by(const char *who)
     json_object_set_new(spec, "leaseDurationSeconds", json_integer(who[0] == '\0' ? 1 : 9));
     json_object_set_new(spec, "renewTime",
                         json_sprintf("2026-01-01T00:00:00.%06uZ", (unsigned)store.rv));
+    if (who[0] == '\0')
+        json_object_set_new(
+            json_object_get(lease_content(), "metadata"), "annotations",
+            json_pack("{s:O}", "cardpack.io/released-at", json_object_get(spec, "renewTime")));
     lease_bump(the_lease());
 }
 

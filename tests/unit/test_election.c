@@ -106,6 +106,16 @@ static bool sent(const char *text)
     return memmem(heads.p, heads.n, text, strlen(text)) != NULL;
 }
 
+/* What was sent behind the last such text. */
+static const char *last_sent(const char *text)
+{
+    const char *last = NULL;
+    for (const char *at = buf_cstr(&rig.server.heads); (at = strstr(at, text)) != NULL; last = at)
+        at += strlen(text);
+    ck_assert_ptr_nonnull(last);
+    return last;
+}
+
 #define LEASES "/base/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 #define GET    "GET " LEASES "/cardpack HTTP/1.1\r\n"
 #define POST   "POST " LEASES " HTTP/1.1\r\n"
@@ -118,11 +128,13 @@ static bool sent(const char *text)
     "\"spec\":{\"holderIdentity\":\"" holder "\",\"leaseDurationSeconds\":3,\"acquireTime\":\"" \
     "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"" tag "\",\"leaseTransitions\":6,"           \
     "\"strategy\":\"kept\"}}"
-/* A released Lease. */
-#define FREE(version)                                                                   \
-    META(version)                                                                       \
-    "},\"spec\":{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"acquireTime\":\"" \
-    "2026-01-01T00:00:00.000000Z\",\"renewTime\":\"r\",\"leaseTransitions\":6}}"
+/* A Lease that a leader released at this time, and that was renewed last at another. */
+#define RELEASED(version, at, renewed, transitions)                                           \
+    META(version)                                                                             \
+    ",\"annotations\":{\"" LEASE_RELEASED_AT "\":" at "}},\"spec\":{\"holderIdentity\":\"\"," \
+    "\"leaseDurationSeconds\":1,\"acquireTime\":\"2026-01-01T00:00:00.000000Z\","             \
+    "\"renewTime\":" renewed ",\"leaseTransitions\":" transitions "}}"
+#define FREE(version)               RELEASED(version, "\"r\"", "\"r\"", "6")
 #define LEASE(version, holder, tag) META(version) "}," SPEC(holder, tag)
 #define STATUS(status, reason, kind, code)                                                         \
     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"" status "\","        \
@@ -195,6 +207,35 @@ START_TEST(test_takes_over_what_was_emptied)
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
         {PUT, SCRIPT_BODY, LEASE("8", "me_1", "b"), 0, NULL},
+    };
+    start(steps);
+    run_all();
+    ck_assert_uint_eq(rig.won, 1);
+    ck_assert(!rig.handed_over);
+}
+
+END_TEST
+
+/* Edits that leave the Lease as a release does, but for its proof: without one, with that of an
+ * earlier release, with a spec of nothing else, and an earlier release restored as a whole. The
+ * leader does not learn of them until its next renewal. */
+static const char *const forged[] = {
+    META(
+        "8") "},\"spec\":{\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"acquireTime\":\"r\","
+             "\"renewTime\":\"r\",\"leaseTransitions\":6}}",
+    RELEASED("8", "\"q\"", "\"r\"", "6"),
+    RELEASED("8", "\"q\"", "null", "6"),
+    RELEASED("8", "\"\"", "\"\"", "6"),
+    RELEASED("8", "null", "null", "6"),
+    RELEASED("8", "\"q\"", "\"q\"", "5"),
+};
+
+START_TEST(test_takes_over_what_is_forged)
+{
+    const struct script_step steps[] = {
+        {GET, SCRIPT_BODY, LEASE("7", "other_2", "r"), 0, NULL},
+        {GET, SCRIPT_BODY, forged[_i], 0, NULL},
+        {PUT, SCRIPT_BODY, LEASE("9", "me_1", "b"), 0, NULL},
     };
     start(steps);
     run_all();
@@ -292,6 +333,8 @@ START_TEST(test_stop)
     ck_assert(!election_leading(rig.election)); /* before the answer */
     run_while(rig.loop, rig.lost == 0);
     ck_assert_uint_eq(rig.server.n_requests, 3);
+    const char *proof = last_sent("\"" LEASE_RELEASED_AT "\":\"");
+    ck_assert_mem_eq(proof, last_sent("\"renewTime\":\""), MICRO_TIME_BYTES - 1);
 }
 
 END_TEST
@@ -463,6 +506,7 @@ int main(void)
     tcase_add_test(tc, test_follows);
     tcase_add_test(tc, test_takes_over_what_was_released);
     tcase_add_test(tc, test_takes_over_what_was_emptied);
+    tcase_add_loop_test(tc, test_takes_over_what_is_forged, 0, (int)COUNT_OF(forged));
     tcase_add_loop_test(tc, test_nonsense_in_answer_to_a_write, 0, (int)COUNT_OF(nonsense));
     tcase_add_test(tc, test_loses_a_race);
     tcase_add_test(tc, test_wanted);

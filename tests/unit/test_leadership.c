@@ -69,14 +69,17 @@ static void tear_down(void)
     leases_reset();
 }
 
+#define RENEWED "2026-01-01T00:00:01.000000Z"
+
 static json_t *lease_of(const char *who)
 {
-    return json_pack("{s:s, s:{s:s, s:s, s:s}, s:{s:s, s:i, s:s, s:s, s:i}}", "kind", "Lease",
-                     "metadata", "name", "cardpack", "namespace", "kube-system", "resourceVersion",
-                     "9", "spec", "holderIdentity", who, "leaseDurationSeconds",
+    return json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s}}, s:{s:s, s:i, s:s, s:s, s:i}}", "kind",
+                     "Lease", "metadata", "name", "cardpack", "namespace", "kube-system",
+                     "resourceVersion", "9", "annotations", "cardpack.io/released-at",
+                     who[0] == '\0' ? RENEWED : "2026-01-01T00:00:00.500000Z", "spec",
+                     "holderIdentity", who, "leaseDurationSeconds",
                      who[0] == '\0' ? 1 : (int)(LEASE_MS / 1000), "acquireTime",
-                     "2026-01-01T00:00:00.000000Z", "renewTime", "2026-01-01T00:00:01.000000Z",
-                     "leaseTransitions", 6);
+                     "2026-01-01T00:00:00.000000Z", "renewTime", RENEWED, "leaseTransitions", 6);
 }
 
 static bool decides(void)

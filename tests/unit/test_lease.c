@@ -47,7 +47,8 @@ END_TEST
 #define HELD                                                                                      \
     "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"name\":\"c\"," \
     "\"namespace\":\"kube-system\",\"uid\":\"u1\",\"resourceVersion\":\"412\",\"annotations\":{"  \
-    "\"a\":\"1\",\"cardpack.io/wanted-by\":\"b_2 2026-01-01T00:00:00.000000Z\"},"                 \
+    "\"a\":\"1\",\"cardpack.io/released-at\":\"r\",\"cardpack.io/wanted-by\":\"b_2 "              \
+    "2026-01-01T00:00:00.000000Z\"},"                                                             \
     "\"managedFields\":[{\"manager\":\"x\"}]},\"spec\":{\"holderIdentity\":\"a_1\","              \
     "\"leaseDurationSeconds\":10,\"acquireTime\":\"2026-01-01T00:00:00.000001Z\","                \
     "\"renewTime\":\"2026-01-01T00:00:02.000001Z\",\"leaseTransitions\":3,"                       \
@@ -61,7 +62,9 @@ START_TEST(test_read)
     ck_assert_str_is(v.version, "412");
     ck_assert_str_is(v.holder, "a_1");
     ck_assert_str_is(v.acquired, "2026-01-01T00:00:00.000001Z");
+    ck_assert_str_is(v.renewed, "2026-01-01T00:00:02.000001Z");
     ck_assert_str_is(v.wanted, "b_2 2026-01-01T00:00:00.000000Z");
+    ck_assert_str_is(v.released, "r");
     ck_assert_int_eq(v.duration_s, 10);
     ck_assert_int_eq(v.transitions, 3);
     ck_assert(str_starts(v.spec, STR("{\"holderIdentity\"")));
@@ -138,7 +141,7 @@ END_TEST
 /* Unknown fields, the version and the annotations are copied unchanged. */
 START_TEST(test_edited)
 {
-    lease_write_edited(&w, STR(HELD), &arena, &edit);
+    lease_write_edited(&w, STR(HELD), &arena, &edit, (struct lease_note){.key = STR_NULL});
     struct str head = STR(HELD);
     head.n = (size_t)(strstr(HELD, "\"holderIdentity\"") - HELD);
     ck_assert(str_starts(buf_str(&out), head));
@@ -149,7 +152,8 @@ END_TEST
 
 START_TEST(test_edited_without_spec)
 {
-    lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"}}"), &arena, &edit);
+    lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"}}"), &arena, &edit,
+                       (struct lease_note){.key = STR_NULL});
     ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{" EDITED);
 }
 
@@ -162,7 +166,8 @@ START_TEST(test_wanted)
     struct arena other;
     struct err e = ERR_INIT;
     arena_init(&other, (size_t)65536);
-    lease_write_wanted(&w, STR(HELD), &arena, STR("c_3 now"));
+    lease_write_edited(&w, STR(HELD), &arena, NULL,
+                       (struct lease_note){STR(LEASE_WANTED_BY), STR("c_3 now")});
     ck_assert_ok(lease_read(STR(HELD), &arena, &before, &e), &e);
     ck_assert_ok(lease_read(buf_str(&out), &other, &after, &e), &e);
     ck_assert_str_is(after.wanted, "c_3 now");
@@ -177,10 +182,21 @@ END_TEST
 
 START_TEST(test_wanted_first)
 {
-    lease_write_wanted(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{}}"), &arena,
-                       STR("c"));
+    lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{}}"), &arena,
+                       NULL, (struct lease_note){STR(LEASE_WANTED_BY), STR("c")});
     ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\",\"annotations\":{"
                                     "\"cardpack.io/wanted-by\":\"c\"}},\"spec\":{}}");
+}
+
+END_TEST
+
+/* The spec and the annotation in one write. */
+START_TEST(test_released)
+{
+    lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"}}"), &arena, &edit,
+                       (struct lease_note){STR(LEASE_RELEASED_AT), STR("r")});
+    ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\",\"annotations\":{"
+                                    "\"cardpack.io/released-at\":\"r\"}},\"spec\":{" EDITED);
 }
 
 END_TEST
@@ -198,6 +214,7 @@ int main(void)
     tcase_add_test(tc, test_edited_without_spec);
     tcase_add_test(tc, test_wanted);
     tcase_add_test(tc, test_wanted_first);
+    tcase_add_test(tc, test_released);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -94,6 +94,7 @@ struct cache {
     struct changes changes; /* of the nodes */
     struct list pending;    /* pods that hold nothing, the latest first */
     size_t n_pending;
+    uint32_t n_locks;         /* of nodes; see lock.h */
     uint64_t pending_version; /* changes when a pending pod comes, goes or changes its request */
 
     struct {
@@ -108,6 +109,7 @@ void cache_done(struct cache *c);
 enum cache_event_type {
     CACHE_NODE_SET,
     CACHE_NODE_GONE,
+    CACHE_LOCKS,      /* time has passed: locks of nodes may have ended */
     CACHE_NODE_NOTED, /* changes nothing; readers of `changes` see the node again */
     CACHE_POD_SET,
     CACHE_POD_GONE,
@@ -183,6 +185,7 @@ struct effect {
     uint32_t card;         /* RESERVE, RENEW: the first of its cards */
     int64_t card_total;    /* the total of that card */
     uint64_t assume_ns;    /* RESERVE, RENEW: strictly increasing on a node */
+    bool odd_lock;         /* NODE_SET: it has a new lock, which can't be true */
     unsigned bad_tokens;   /* HEALTH_SET: tokens that are not a card index */
     unsigned swept;        /* LIST_END: removed objects */
     bool unlimited;        /* LIST_END: the quota ConfigMap is among them */
@@ -191,7 +194,7 @@ struct effect {
 };
 
 /*
- * now_ns is Unix time, for ASSUME_TIME only. Returns
+ * now_ns is Unix time, for ASSUME_TIME and for locks of nodes only. Returns
  *   ERR_NOMEM: nothing has changed, and an object from a list or a watch is lost until the next
  *     list. LIST_END: an object of this list was lost, so nothing is removed: list again;
  *   RESERVE: ERR_UNAVAILABLE with effect.verdict; ERR_CONFLICT if the pod already holds memory;

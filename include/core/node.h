@@ -12,6 +12,7 @@
 #include "core/changes.h"
 #include "core/isolation.h"
 #include "core/limit.h"
+#include "core/lock.h"
 #include "core/pod.h"
 #include "core/uuids.h"
 
@@ -100,6 +101,7 @@ struct node {
     struct card *cards;         /* owned; the block of `uuids` is behind them */
     const unsigned char *uuids; /* of the cards, see core/uuids.h; NULL: none has one */
     uint32_t n_cards;
+    bool locked; /* the lock keeps all pods away that need it */
     bool sliced; /* a ResourceSlice names it: DRA has devices there */
     struct node_sizes
         *sizes; /* shared, in the cache's table `sizes`; NULL while the node is absent */
@@ -123,6 +125,8 @@ struct node {
     uint32_t n_exchanging; /* pods in its list that exchange cards: no pod is placed meanwhile */
     uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
+    struct lock *lock;          /* of its dialect; owned; NULL: none */
+    uint64_t idle_s; /* with a lock: since when no pod waits here, Unix time; 0: one does */
 
     uint32_t renamed;  /* part of `exclusive`: by other names */
     uint32_t n_others; /* pods without a GPU request that are charged to host_used */

@@ -33,6 +33,7 @@ enum verdict {
                               pod may not have */
     VERDICT_SWAP,      /* the device plugin may confuse it with a pod that waits on another card, or
                           has done so, and two pods exchange their cards now */
+    VERDICT_LOCKED,    /* another pod has the lock of the node: see lock.h */
     VERDICT_NODE_FULL, /* a card has room but the node's sum has not: pods without a card, or
                           allocatable is less */
     VERDICT_KEPT, /* it would fit, but room is kept for pending pods of equal or higher priority */

@@ -192,13 +192,22 @@ struct card_view {
     struct str profile; /* of a MIG or vGPU slice that counts as a card */
 };
 
+/* The lock of a node: dialect_facts.lock. */
+struct lock_view {
+    struct str text;      /* absent: none */
+    struct str namespace; /* of the pod that it names, a part of the text; absent: it names none */
+    struct str name;
+    uint32_t since_s; /* Unix time; 0: it can't be read */
+};
+
 /* What a node's status says in the resources of one dialect; absent: nothing. */
 struct capacity_view {
     struct str mem;             /* of capacity */
     struct str count;           /* of capacity: dialect_facts.count, or a hundred times as many */
     struct str mem_allocatable; /* of allocatable */
     struct str count_allocatable;
-    struct str cordon;       /* dialect_facts.cordon: "GPU-a,GPU-b" */
+    struct str cordon; /* dialect_facts.cordon: "GPU-a,GPU-b" */
+    struct lock_view lock;
     bool has_cards;          /* this and the rest: dialect_facts.table, as of struct node_view */
     const char *cards_fault; /* a sentence for people, behind the name of the annotation */
     const struct card_view *cards;

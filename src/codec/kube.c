@@ -9,6 +9,7 @@
 #include "codec/allocation.h"
 #include "codec/cards.h"
 #include "codec/limit.h"
+#include "codec/lock.h"
 #include "codec/stamp.h"
 #include "codec/vgpu_cards.h"
 #include "core/gpushare.h"
@@ -535,6 +536,8 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
             tables[found.dialect] = jread_str(r);
         else if (kube_names_find(key, 1U << KUBE_CORDON, &found))
             node->of[found.dialect].cordon = jread_str(r);
+        else if (kube_names_find(key, 1U << KUBE_LOCK, &found))
+            lock_read(jread_str(r), &node->of[found.dialect].lock);
         else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
     }

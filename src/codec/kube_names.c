@@ -20,7 +20,7 @@ bool kube_names_find(struct str key, unsigned names, struct kube_named *ret)
             [KUBE_MEM] = f->mem,       [KUBE_CORES] = f->cores,       [KUBE_COUNT] = f->count,
             [KUBE_IDX] = f->idx,       [KUBE_ASSIGNED] = f->assigned, [KUBE_TIME] = f->assume_time,
             [KUBE_ILL] = f->unhealthy, [KUBE_PERCENT] = f->percent,   [KUBE_TABLE] = f->table,
-            [KUBE_CORDON] = f->cordon,
+            [KUBE_CORDON] = f->cordon, [KUBE_LOCK] = f->lock,
         };
         for (unsigned i = 0; i < COUNT_OF(all); i++) {
             if ((names >> i & 1) == 0 || !kube_names_are(key, all[i]))

@@ -16,7 +16,8 @@ enum kube_name {
     KUBE_ILL,
     KUBE_PERCENT,
     KUBE_TABLE,
-    KUBE_CORDON
+    KUBE_CORDON,
+    KUBE_LOCK
 };
 
 /* Which of the names of a dialect in use a key is. */

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "cache_charge.h"
 #include "cache_dra.h"
+#include "cache_lock.h"
 #include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
@@ -114,7 +115,7 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r)
 }
 
 static enum errc cache_apply_node_set(struct cache *c, const struct node_view *view,
-                                      struct effect *ret)
+                                      uint64_t now_ns, struct effect *ret)
 {
     struct node *n = cache_node_get_or_add(c, view->name);
     if (n == NULL)
@@ -129,15 +130,15 @@ static enum errc cache_apply_node_set(struct cache *c, const struct node_view *v
     if (ret->changed && n->sizes->dialect == DIALECT_GPUSHARE)
         market_know(&c->policies.market, n);
     n->epoch = c->lists[CACHE_NODES].epoch;
-    return OK;
+    return cache_lock_set(c, n, &view->of[n->sizes->dialect].lock, now_ns, ret);
 }
 
 static void cache_node_gone(struct cache *c, struct node *n, struct effect *ret)
 {
     if (n->fault == NODE_ABSENT)
         return;
-    assert(n->sizes != NULL);
     node_vanish(n, &c->sizes);
+    cache_lock_drop(c, n);
     cache_dra_look(c, n);
     cache_node_release(c, n);
     ret->changed = true;
@@ -541,15 +542,15 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
     struct node *n = NULL;
     switch (e->type) {
     case CACHE_NODE_SET:
-        return cache_note_loss(c, CACHE_NODES, cache_apply_node_set(c, &e->node, ret));
+        return cache_note_loss(c, CACHE_NODES, cache_apply_node_set(c, &e->node, now_ns, ret));
+    case CACHE_LOCKS:
+        return cache_locks_look(c, now_ns);
     case CACHE_NODE_GONE:
-        n = map_get(&c->nodes, e->node.name);
-        if (n != NULL)
-            cache_node_gone(c, n, ret);
-        return OK;
     case CACHE_NODE_NOTED:
         n = map_get(&c->nodes, e->node.name);
-        if (n != NULL)
+        if (n != NULL && e->type == CACHE_NODE_GONE)
+            cache_node_gone(c, n, ret);
+        else if (n != NULL)
             change_touch(&n->change);
         return OK;
     case CACHE_POD_SET:

@@ -74,6 +74,7 @@ void cache_check(const struct cache *c)
     size_t labelled = 0;
     size_t sized = 0;
     size_t pending = 0;
+    uint32_t locks = c->n_locks;
     size_t edited = 0;
     cache_check_groups(c);
     cache_check_pending(c);
@@ -103,13 +104,15 @@ void cache_check(const struct cache *c)
     for (const struct node *n = map_next(&c->nodes, &cursor); n != NULL;
          n = map_next(&c->nodes, &cursor)) {
         node_check(n);
+        locks -= n->lock != NULL ? 1 : 0;
+        assert(!n->locked || n->lock != NULL);
         sized += n->sizes != NULL ? 1 : 0;
         assert(map_get(&c->nodes, n->name) == n);
         assert(!node_is_hidden(n) || n->n_others > 0);
         assert(n->n_pods <= holding);
         holding -= n->n_pods;
     }
-    assert(holding == 0);
+    assert(holding == 0 && locks == 0);
     intern_check(&c->sizes, sized);
     cache_quota_check(c);
     cache_other_check(c);

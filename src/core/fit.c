@@ -185,6 +185,8 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
         return fit_fault_verdict(n->fault);
     if (n->sizes->dialect != r->dialect)
         return VERDICT_DIALECT;
+    if (n->locked)
+        return VERDICT_LOCKED;
     return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
 }
 

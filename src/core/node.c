@@ -493,6 +493,7 @@ void node_drop(struct node *n, struct intern_table *table)
     mem_free(n->cards);
     node_sizes_give(table, n->sizes);
     mem_free(n->unhealthy);
+    mem_free(n->lock);
     mem_free(n->block);
 }
 

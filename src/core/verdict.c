@@ -68,6 +68,7 @@ static const struct {
                       "Waits: the device plugin has not yet acknowledged a pod of the same size on "
                       "another GPU device of the node",
                       true},
+    [VERDICT_LOCKED] = {"locked", "Waits: another pod has the lock of the node", true},
     [VERDICT_NODE_FULL] = {"node_full",
                            "Insufficient GPU Memory on the node, beside pods without a "
                            "card and what is not allocatable",

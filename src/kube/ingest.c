@@ -17,16 +17,24 @@
  * ended. Clocks of nodes differ by less. */
 #define USAGE_OLD_S 3600U
 
+/* A node's lock may begin to count, or end, without an event. */
+#define LOCK_TICK_MS 1000
+
+static void ingest_lock_tick(struct timer *t);
 static void ingest_usage_tick(struct timer *t);
 
 void ingest_init(struct ingest *in, struct loop *l, struct cache *cache)
 {
-    *in = (struct ingest){.loop = l, .cache = cache, .usage_tick = {.fire = ingest_usage_tick}};
+    *in = (struct ingest){.loop = l,
+                          .cache = cache,
+                          .lock_tick = {.fire = ingest_lock_tick},
+                          .usage_tick = {.fire = ingest_usage_tick}};
     arena_init(&in->arena, LIMIT_OBJECT_ARENA);
 }
 
 void ingest_done(struct ingest *in)
 {
+    timer_cancel(&in->lock_tick);
     timer_cancel(&in->usage_tick);
     arena_done(&in->arena);
 }
@@ -146,6 +154,15 @@ static void ingest_report_node(struct ingest *in, const struct node *n,
     }
 }
 
+static void ingest_lock_tick(struct timer *t)
+{
+    struct ingest *in = CONTAINER_OF(t, struct ingest, lock_tick);
+    struct effect effect;
+    ingest_apply(in, &(struct cache_event){.type = CACHE_LOCKS}, &effect);
+    if (in->cache->n_locks > 0)
+        timer_arm(in->loop, t, LOCK_TICK_MS);
+}
+
 /* Ends the reader. A node that can't be read has a name at most. False: it is left out. */
 static bool ingest_node_readable(struct ingest *in, struct jread *r, struct str json,
                                  struct node_view *view)
@@ -185,6 +202,12 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     const struct node *n = cache_node(in->cache, e.node.name);
     if (!gone && n != NULL)
         ingest_report_node(in, n, &e.node, old);
+    if (effect.odd_lock && n != NULL && n->lock != NULL &&
+        log_limit_allows(&in->over, loop_now_ms(in->loop), "a node's lock is not obeyed"))
+        log_warn("a node's lock is not obeyed: its time can't be read, or is in the future",
+                 kv_str("node", n->name), kv_str("lock", ingest_head_of(n->lock->is.text)));
+    if (in->cache->n_locks > 0 && !timer_armed(&in->lock_tick))
+        timer_arm(in->loop, &in->lock_tick, LOCK_TICK_MS);
 }
 
 static void ingest_report_pod(struct ingest *in, const struct pod_view *view,

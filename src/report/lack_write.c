@@ -181,7 +181,7 @@ static void lack_write_figures(struct buf *out, enum verdict v, const struct req
         lack_write_shared(out, r, l);
     } else if (v == VERDICT_KEPT) {
         lack_write_kept(out, r, l);
-    } else if (v == VERDICT_SWAP) {
+    } else if (v == VERDICT_SWAP || v == VERDICT_LOCKED) {
         lack_write_asked(out, r);
     } else {
         lack_write_beside(out, v, r, l);

@@ -347,6 +347,12 @@ static inline bool lock_object_set(const struct lock_object *l)
     return l->z[0] != '\0';
 }
 
+/* Whether it can't be true: cardpack does not obey it. */
+static inline bool lock_object_odd(const struct lock_object *l)
+{
+    return lock_object_set(l) && (strncmp(l->z, "20", 2) != 0 || strncmp(l->z, "2100", 4) == 0);
+}
+
 static inline bool lock_object_same(const struct lock_object *a, const struct lock_object *b)
 {
     return strcmp(a->z, b->z) == 0;

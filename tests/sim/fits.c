@@ -463,6 +463,12 @@ static bool keeps_room(unsigned node, const struct pod_object *p)
     return keeps;
 }
 
+enum fits oracle_answers(unsigned node, const struct pod_object *p)
+{
+    enum fits fits = oracle_fits(node, p);
+    return fits == FITS && locks_may_refuse(node, p) ? FITS_PERHAPS : fits;
+}
+
 enum fits oracle_fits(unsigned node, const struct pod_object *p)
 {
     enum fits alone = fits_alone(node, p);

@@ -378,10 +378,34 @@ bool locks_settled(void)
     return late == NULL;
 }
 
+void locks_act(void)
+{
+    static const char *const odd[] = {"x", "2100-01-01T00:00:00Z",
+                                      "2100-01-01T00:00:00Z,ns-1,pod-1", ",,"};
+    unsigned i = draw(store.n_nodes);
+    struct node_object n = store.nodes[i];
+    enum plugin plugin = node_object_plugin(&n);
+    if (!n.exists || !plugin_has_devices(plugin) || lock_object_set(lock_of(&n, plugin)) ||
+        locks_wait(i, plugin))
+        return;
+    struct lock_object *l = lock_of(&n, plugin);
+    (void)snprintf(l->z, sizeof(l->z), "%s", odd[draw(COUNT_OF(odd))]);
+    trace("odd lock", str_of(l->z), i, 0);
+    store_put_node(i, &n);
+}
+
+bool locks_may_refuse(unsigned node, const struct pod_object *p)
+{
+    if (!plugin_has_devices(p->plugin))
+        return false;
+    const struct lock_object *l = lock_of(&store.nodes[node], p->plugin);
+    return lock_object_set(l) && !lock_object_odd(l);
+}
+
 bool locks_keep_out(unsigned node, const struct pod_object *p)
 {
     const struct lock_object *l = &store.nodes[node].lock;
     if (p->plugin == PLUGIN_VGPU)
         return vgpus_keep_out(node);
-    return p->plugin == PLUGIN_HAMI && lock_object_set(l) && !names(l, p);
+    return p->plugin == PLUGIN_HAMI && lock_object_set(l) && !lock_object_odd(l) && !names(l, p);
 }

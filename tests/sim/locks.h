@@ -36,5 +36,12 @@ void locks_call(unsigned slot);
 /* Whether no lock is left that its process has to remove. */
 bool locks_settled(void);
 
+/* An administrator, or a program that ended, leaves a lock that can't be true on a node. */
+void locks_act(void);
+
+/* Whether cardpack may refuse the pod on the node for a lock: it does so while the lock is not
+ * known to have ended, but not directly after the plugin has served a pod. */
+bool locks_may_refuse(unsigned node, const struct pod_object *p);
+
 /* Whether a lock of another pod keeps this one from being bound to the node. */
 bool locks_keep_out(unsigned node, const struct pod_object *p);

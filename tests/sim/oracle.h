@@ -121,6 +121,9 @@ enum fits {
 
 enum fits oracle_fits(unsigned node, const struct pod_object *p);
 
+/* The same for an answer: a lock of the node may refuse the pod. */
+enum fits oracle_answers(unsigned node, const struct pod_object *p);
+
 /* The card that the policy of cards chooses on a node where the pod fits. -1: it needs several
  * cards, or the documents do not say which card it gets. */
 int64_t oracle_card(unsigned node, const struct pod_object *p);

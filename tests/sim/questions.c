@@ -52,7 +52,7 @@ static unsigned node_of(json_t *object, const char *key)
 /* The oracle does not count exclusive cards; explain, fit and prioritize do: the answer is open. */
 static enum fits fits_of(unsigned node, const struct pod_object *p)
 {
-    enum fits fits = oracle_fits(node, p);
+    enum fits fits = oracle_answers(node, p);
     return fits == FITS && pod_object_exclusive(p) > 0 ? FITS_PERHAPS : fits;
 }
 

@@ -78,7 +78,7 @@ int ranks_compare(const struct pod_object *p, unsigned a, unsigned b, bool guard
 
 static bool fits(const struct pod_object *p, unsigned node)
 {
-    return oracle_fits(node, p) == FITS && pod_object_exclusive(p) == 0;
+    return oracle_answers(node, p) == FITS && pod_object_exclusive(p) == 0;
 }
 
 static int sign_of(int64_t n)

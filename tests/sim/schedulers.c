@@ -343,7 +343,7 @@ static void probe_done(struct ask *a)
     ranks_check_shortlist(p, answer.listed, answer.failed);
     for (unsigned i = 0; i < store.n_nodes; i++) {
         bool in = (answer.failed >> i & 1) == 0;
-        enum fits wanted = oracle_fits(i, p);
+        enum fits wanted = oracle_answers(i, p);
         trace("probe", name_str(&store.nodes[i].name), in, wanted);
         sim_check(wanted == FITS_PERHAPS || in == (wanted == FITS));
     }

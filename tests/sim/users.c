@@ -443,6 +443,9 @@ static void act_by_kinds(void)
         call_manager();
     if ((world.set.plugins & (1U << PLUGIN_HAMI | 1U << PLUGIN_VGPU)) != 0 && draw(4) == 0)
         call_plugin();
+    if ((world.set.plugins & (1U << PLUGIN_HAMI | 1U << PLUGIN_VGPU)) != 0 &&
+        !world.set.faultless && draw(16) == 0)
+        locks_act();
     if ((world.set.plugins >> PLUGIN_VGPU & 1) != 0 && draw(6) == 0)
         vgpus_act();
     if (world.set.foreign && draw(16) == 0)

@@ -74,7 +74,7 @@ void vgpus_written(const struct lock_object *lock, unsigned node)
 {
     const struct lock_object *old = &store.nodes[node].vgpu_lock;
     bool replaces = lock_object_set(lock) && lock_object_set(old) && !lock_object_same(lock, old);
-    if (replaces && world.set.permille[FAULT_TIME_JUMP] == 0)
+    if (replaces && !lock_object_odd(old) && world.set.permille[FAULT_TIME_JUMP] == 0)
         sim_check(age_s(old) >= EXPIRES_S);
     for (unsigned i = 0; i < store.n_pods; i++) {
         if (!is_ours(i, node) || !lock_object_set(&all.lock[i]))
@@ -162,13 +162,14 @@ void vgpus_act(void)
 bool vgpus_keep_out(unsigned node)
 {
     const struct lock_object *l = &store.nodes[node].vgpu_lock;
-    return lock_object_set(l) && (world.set.permille[FAULT_TIME_JUMP] > 0 || age_s(l) <= EXPIRES_S);
+    return lock_object_set(l) && !lock_object_odd(l) &&
+           (world.set.permille[FAULT_TIME_JUMP] > 0 || age_s(l) <= EXPIRES_S);
 }
 
 uint64_t vgpus_free_in_ms(unsigned node)
 {
     const struct lock_object *l = &store.nodes[node].vgpu_lock;
-    if (!lock_object_set(l) || world.set.permille[FAULT_TIME_JUMP] > 0)
+    if (!lock_object_set(l) || lock_object_odd(l) || world.set.permille[FAULT_TIME_JUMP] > 0)
         return 0;
     return 1000 * (EXPIRES_S + 1 - MIN_OF(age_s(l), (uint64_t)EXPIRES_S));
 }

@@ -294,6 +294,7 @@ START_TEST(places_what_has_a_place_and_never_too_much)
         ck_assert_msg(met[v] > 0 || v == VERDICT_UUID || v == VERDICT_KEPT || v == VERDICT_QUOTA ||
                           v == VERDICT_QUOTA_DENIED || v == VERDICT_NO_EXCLUSIVE ||
                           v == VERDICT_NO_DEVICES || v == VERDICT_SWAP || /* test_swap_model.c */
+                          v == VERDICT_LOCKED ||                          /* test_lock.c */
                           v == VERDICT_PLUGIN_ORDER,                      /* test_dialect.c */
                       "%s is never met", verdict_name((enum verdict)v));
 }

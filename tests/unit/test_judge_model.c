@@ -201,7 +201,7 @@ static void run_history(uint64_t seed, struct inquiry *q)
 static bool never_of_judge(enum verdict v)
 {
     return v == VERDICT_BAD_CARDS || v == VERDICT_NO_EXCLUSIVE || v == VERDICT_NO_DEVICES ||
-           v == VERDICT_DIALECT || v == VERDICT_PLUGIN_ORDER;
+           v == VERDICT_DIALECT || v == VERDICT_PLUGIN_ORDER || v == VERDICT_LOCKED;
 }
 
 START_TEST(the_memo_changes_no_answer)

@@ -18,7 +18,9 @@ static struct {
 
     char value[256]; /* of the lock; "": none */
     unsigned version;
-    bool pod; /* the pod that the lock names exists */
+    /* The pod that the lock names: its node; "": not bound yet; "ended": on n; "no card": it asks
+     * for none; NULL: there is none. */
+    const char *pod;
     unsigned gets;
     unsigned patches;
     bool lost; /* carries the next PATCH out, without an answer */
@@ -59,6 +61,20 @@ static void say_node(struct http_call *c)
     fake_answer(c, 200, text);
     free(text);
     json_decref(node);
+}
+
+static void say_pod(struct http_call *c)
+{
+    bool ended = strcmp(t.pod, "ended") == 0;
+    bool plain = strcmp(t.pod, "no card") == 0;
+    char text[512];
+    (void)snprintf(text, sizeof(text),
+                   "{\"metadata\":{\"namespace\":\"other\",\"name\":\"q\",\"uid\":\"u\"},\"spec\":{"
+                   "\"nodeName\":\"%s\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
+                   "\"%s\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
+                   ended || plain ? "n" : t.pod, plain ? "cpu" : "nvidia.com/gpu",
+                   ended ? "Failed" : "Pending");
+    fake_answer(c, 200, text);
 }
 
 static void carry_out(const struct http_call *c)
@@ -136,8 +152,8 @@ static void serve_one(struct http_call *c)
     } else {
         ck_assert_msg(str_ends(c->url, STR("/api/v1/namespaces/other/pods/q")), "%.*s",
                       STR_ARG(c->url));
-        if (t.pod)
-            fake_answer(c, 200, "{\"metadata\":{\"name\":\"q\"}}");
+        if (t.pod != NULL)
+            say_pod(c);
         else
             say_status(c, 404, "NotFound", "pods");
     }
@@ -162,6 +178,7 @@ static void set_up(void)
 {
     struct err e = ERR_INIT;
     memset(&t, 0, sizeof(t));
+    dialects_use(DIALECTS_ALL);
     t.version = 7;
     t.loop = fake_loop();
     struct kubeconfig config = {.server = STR("https://api"), .token = STR("s3cret")};
@@ -211,32 +228,50 @@ static void release_leaves(const char *value)
 static const struct {
     enum dialect dialect;
     const char *value;
-    bool pod;
+    const char *pod; /* as t.pod */
     enum node_lock_result result;
 } locks[] = {
-    {DIALECT_HAMI, "", false, NODE_LOCK_TAKEN},
-    {DIALECT_VGPU, "", false, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "", NULL, NODE_LOCK_TAKEN},
     /* Of another pod: alive, and gone. */
-    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", true, NODE_LOCK_HELD},
-    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", false, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", "n", NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", NULL, NODE_LOCK_TAKEN},
     /* Without a name, only time ends it: after five minutes. */
-    {DIALECT_VGPU, "2023-11-14T22:13:10Z", false, NODE_LOCK_HELD},
-    {DIALECT_HAMI, "2023-11-14T22:13:10Z", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "2023-11-14T22:08:20Z", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "2023-11-14T22:08:19Z", false, NODE_LOCK_TAKEN},
-    {DIALECT_VGPU, "2023-11-15T00:08:20+02:00", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "2023-11-15T00:08:19+02:00", false, NODE_LOCK_TAKEN},
-    {DIALECT_VGPU, "2023-11-14T16:38:20-05:30", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "2023-11-14T16:38:19-05:30", false, NODE_LOCK_TAKEN},
-    {DIALECT_HAMI, "2023-11-15T00:13:10+02:00,other,q", false, NODE_LOCK_TAKEN},
-    {DIALECT_VGPU, "2023-11-14T16:38:19*05:30", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "1970-01-01T00:08:19+02:00", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "+02:00", false, NODE_LOCK_HELD},
-    {DIALECT_HAMI, "2023-11-14T22:08:19Z,other,q", true, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2023-11-14T22:13:10Z", NULL, NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z", NULL, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-14T22:08:20Z", NULL, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-14T22:08:19Z", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2023-11-15T00:08:20+02:00", NULL, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-15T00:08:19+02:00", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2023-11-14T16:38:20-05:30", NULL, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-14T16:38:19-05:30", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2023-11-15T00:13:10+02:00,other,q", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2023-11-14T16:38:19*05:30", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "1970-01-01T00:08:19+02:00", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "+02:00", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2023-11-14T22:08:19Z,other,q", "n", NODE_LOCK_TAKEN},
     /* This pod's, from an earlier bind. */
-    {DIALECT_HAMI, "2023-11-14T22:13:10Z,ns,p", true, NODE_LOCK_TAKEN},
-    {DIALECT_HAMI, "soon,other,q", false, NODE_LOCK_HELD},
-    {DIALECT_VGPU, "soon", false, NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,ns,p", "n", NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "soon,other,q", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "soon", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "x", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "x,other,q", "n", NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, ",other,q", "n", NODE_LOCK_TAKEN},
+    /* In the future: clocks may differ by as much as a lock may last. */
+    {DIALECT_HAMI, "2023-11-14T22:18:20Z,other,q", "n", NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:18:21Z,other,q", "n", NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2023-11-14T22:18:20Z", NULL, NODE_LOCK_HELD},
+    {DIALECT_VGPU, "2023-11-14T22:18:21Z", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2100-01-01T00:00:00Z,other,q", "n", NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "2100-01-01T00:00:00Z", NULL, NODE_LOCK_TAKEN},
+    {DIALECT_VGPU, "9999-01-01T00:00:00Z", NULL, NODE_LOCK_TAKEN},
+    /* The pod has ended, is on another node, was not bound for long, or has no card. */
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", "ended", NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", "elsewhere", NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2023-11-14T22:12:50Z,other,q", "", NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:12:49Z,other,q", "", NODE_LOCK_TAKEN},
+    {DIALECT_HAMI, "2023-11-14T22:12:49Z,other,q", "n", NODE_LOCK_HELD},
+    {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", "no card", NODE_LOCK_TAKEN},
 };
 
 START_TEST(takes_a_lock_that_is_free)
@@ -293,7 +328,7 @@ START_TEST(never_replaces_a_lock_that_it_has_not_seen)
     ck_assert_uint_eq(t.patches, 2);
     release_leaves("");
     t.other = true;
-    t.pod = true;
+    t.pod = "n";
     t.takes = "2023-11-14T22:13:20Z,other,q";
     take_is(NODE_LOCK_HELD, t.takes);
     release_leaves(t.takes);

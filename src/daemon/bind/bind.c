@@ -327,7 +327,8 @@ static void bind_post(struct bind_op *op, bool locked)
     b->backend->post(b->backend, &op->call, &op->binding);
 }
 
-/* Without the lock the Binding waits as if unsendable; without the right it is not sent at all. */
+/* Without the lock the Binding waits as if unsendable. Without the right, or while the lock keeps
+ * all pods away, it is not sent at all. */
 static void bind_locked(struct node_lock *l)
 {
     struct bind_op *op = CONTAINER_OF(l, struct bind_op, lock);
@@ -337,7 +338,9 @@ static void bind_locked(struct node_lock *l)
         bind_post(op, true);
         return;
     }
-    bool denied = l->err.code == ERR_DENIED;
+    const struct node *n = cache_node(op->binder->cache, op->node);
+    bool locked = l->result == NODE_LOCK_HELD && n != NULL && n->locked;
+    bool denied = locked || l->err.code == ERR_DENIED;
     op->why = l->err;
     bind_advance(op, (struct bind_input){.type = BIND_IN_POSTED,
                                          .post = denied ? POST_REFUSED : POST_NOT_SENT,

@@ -3,15 +3,15 @@
 #include "daemon/bind/node_lock.h"
 
 #include "codec/jwrite.h"
+#include "codec/kube.h"
+#include "codec/lock.h"
 #include "codec/stamp.h"
+#include "core/request.h"
 #include "daemon/backend/proof.h"
 #include "io/limit.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* From then on every scheduler may replace a lock: NodeLockTimeout. */
-#define EXPIRES_S 300
 
 /* GETs of one take or release: more mean that something writes to the node all the time. */
 #define TRIES_MAX 5
@@ -166,51 +166,18 @@ static void node_lock_patch(struct node_lock *l)
 
 /* ---- what the lock is ---- */
 
-/* The other schedulers write their local time: "2023-11-15T00:08:19+02:00". */
-static bool node_lock_read_time(struct str text, uint32_t *ret_s)
-{
-    char bytes[64];
-    struct buf utc = BUF_ON(bytes);
-    uint64_t hours = 0;
-    uint64_t minutes = 0;
-    uint32_t local = 0;
-    if (text.n < 6 || text.p[text.n - 1] == 'Z')
-        return stamp_read(text, ret_s);
-    struct str zone = str_skip(text, text.n - 6);
-    bool east = zone.p[0] == '+';
-    if ((!east && zone.p[0] != '-') || zone.p[3] != ':' ||
-        !str_to_u64((struct str){zone.p + 1, 2}, 23, &hours) ||
-        !str_to_u64((struct str){zone.p + 4, 2}, 59, &minutes))
-        return false;
-    buf_put(&utc, (struct str){text.p, text.n - zone.n});
-    buf_put(&utc, STR("Z"));
-    if (buf_failed(&utc) || !stamp_read(buf_str(&utc), &local))
-        return false;
-    int64_t ahead_s = (int64_t)(hours * 3600 + minutes * 60);
-    int64_t s = (int64_t)local - (east ? ahead_s : -ahead_s);
-    *ret_s = (uint32_t)s;
-    return s >= 0 && s <= UINT32_MAX;
-}
-
 enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value, uint64_t now_ns,
-                                     struct node_lock_owner *ret)
+                                     struct lock_view *ret)
 {
-    uint32_t since_s = 0;
-    struct str time;
-    struct str pod;
-    *ret = (struct node_lock_owner){.name = STR_NULL};
-    if (value.p == NULL)
-        return NODE_LOCK_IS_FREE;
+    lock_read(value, ret);
     if (l->text_n > 0 && str_eq(value, (struct str){l->text, l->text_n}))
         return NODE_LOCK_IS_OURS;
-    bool named = str_cut(value, ',', &time, &pod) && str_cut(pod, ',', &ret->namespace, &ret->name);
-    if (named && str_eq(ret->namespace, l->namespace) && str_eq(ret->name, l->name))
+    if (!lock_is_fresh(ret, now_ns / NS_A_SECOND))
         return NODE_LOCK_IS_FREE;
-    if (!node_lock_read_time(time, &since_s))
-        return NODE_LOCK_IS_ODD;
-    if (now_ns / NS_A_SECOND > (uint64_t)since_s + EXPIRES_S)
-        return NODE_LOCK_IS_FREE;
-    return named ? NODE_LOCK_OF_POD : NODE_LOCK_OF_ANY;
+    if (ret->name.p == NULL)
+        return NODE_LOCK_OF_ANY;
+    bool earlier = str_eq(ret->namespace, l->namespace) && str_eq(ret->name, l->name);
+    return earlier ? NODE_LOCK_IS_FREE : NODE_LOCK_OF_POD;
 }
 
 static void node_lock_say_held(struct node_lock *l, struct str value)
@@ -227,17 +194,35 @@ static void node_lock_say_held(struct node_lock *l, struct str value)
 
 /* ---- the pod that the lock names ---- */
 
+/* Whether this pod can be the one that the lock was set for: it asks for a card, and its plugin has
+ * not served it, or its scheduler not bound it. */
+static bool node_lock_is_of(struct node_lock *l, struct str pod)
+{
+    struct jread r;
+    struct pod_view v;
+    struct request request;
+    jread_init(&r, pod, &l->arena);
+    kube_read_pod(&r, &l->arena, &v);
+    if (jread_finish(&r, NULL) != OK)
+        return true;
+    bool binds = l->now_ns / NS_A_SECOND <= (uint64_t)l->since_s + LOCK_BINDS_S;
+    return !pod_view_terminal(&v) && (pod_view_bound(&v) ? str_eq(v.node, l->node) : binds) &&
+           (request_read(&v, &request, NULL) != OK || request_wants(&request));
+}
+
 static void node_lock_asked(struct http_call *http)
 {
     struct node_lock *l = CONTAINER_OF(http, struct node_lock, call.http);
-    if (http->outcome == HTTP_ANSWERED && http->status == 404 && proof_no_pod(http, &l->arena)) {
+    bool gone =
+        http->outcome == HTTP_ANSWERED && http->status == 404 && proof_no_pod(http, &l->arena);
+    bool here = http->outcome == HTTP_ANSWERED && http->status == 200;
+    if (gone || (here && !node_lock_is_of(l, buf_str(&http->reply))))
         node_lock_patch(l);
-        return;
-    }
-    node_lock_end(l, NODE_LOCK_HELD);
+    else
+        node_lock_end(l, NODE_LOCK_HELD);
 }
 
-static void node_lock_ask(struct node_lock *l, const struct node_lock_owner *owner)
+static void node_lock_ask(struct node_lock *l, const struct lock_view *owner)
 {
     char bytes[2048];
     struct buf path = BUF_ON(bytes);
@@ -289,7 +274,7 @@ static bool node_lock_read(struct node_lock *l, struct str *ret_value)
 
 static void node_lock_decide(struct node_lock *l, struct str value)
 {
-    struct node_lock_owner owner;
+    struct lock_view owner;
     enum node_lock_state state = node_lock_judge(l, value, l->now_ns, &owner);
     if (l->releases) {
         l->fences = state != NODE_LOCK_IS_OURS && l->late.n > 0;
@@ -313,10 +298,10 @@ static void node_lock_decide(struct node_lock *l, struct str value)
             "node %.*s is locked for pod %.*s/%.*s, which its device plugin has not served "
             "yet",
             STR_ARG(l->node), STR_ARG(owner.namespace), STR_ARG(owner.name));
+        l->since_s = owner.since_s;
         node_lock_ask(l, &owner);
         return;
     case NODE_LOCK_OF_ANY:
-    case NODE_LOCK_IS_ODD:
         node_lock_say_held(l, value);
         return;
     }

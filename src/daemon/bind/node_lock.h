@@ -5,7 +5,8 @@
  * pod by it.
  *
  *     take: GET the node -- free, ours, or too old -------> PATCH -> taken
- *              ^   |  \---- its pod does not exist ---------> PATCH
+ *              ^   |  \---- its pod is gone, has ended,
+ *              |   |        or is not of this node ---------> PATCH
  *              |   \------- held ----------------------------> held
  *              +------------ the PATCH met a change, or its outcome is unknown
  *
@@ -19,7 +20,7 @@
  */
 #pragma once
 
-#include "core/dialect.h"
+#include "core/lock.h"
 #include "kube/kube_api.h"
 
 enum node_lock_result {
@@ -55,6 +56,7 @@ struct node_lock {
     struct buf late;    /* that of a PATCH to set the lock that may still arrive; empty: none */
     bool later;         /* an earlier PATCH than the present one may arrive, too */
     uint64_t now_ns;
+    uint32_t since_s; /* of the lock of the pod that is read */
     unsigned tries;
     bool releases;
     bool fences; /* it releases, and sets the lock before */
@@ -76,18 +78,13 @@ void node_lock_cancel(struct node_lock *l);
 
 /* What a lock of this value is for a pod. */
 enum node_lock_state {
-    NODE_LOCK_IS_FREE, /* there is none, it is too old, or this pod's from an earlier try */
+    NODE_LOCK_IS_FREE, /* there is none, it is too old, can't be true (lock.h), or is this pod's
+                          from an earlier try */
     NODE_LOCK_IS_OURS, /* exactly ours */
     NODE_LOCK_OF_POD,  /* of another pod, which may not exist any more */
     NODE_LOCK_OF_ANY,  /* of another pod that it does not name */
-    NODE_LOCK_IS_ODD,  /* it can't be read, and is never too old */
-};
-
-struct node_lock_owner {
-    struct str namespace;
-    struct str name;
 };
 
 /* value: absent if the node has no lock. *ret: the pod that it names. */
 enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value, uint64_t now_ns,
-                                     struct node_lock_owner *ret);
+                                     struct lock_view *ret);

@@ -255,6 +255,59 @@ def dialects_on_one_cluster(bench: Bench) -> None:
         bench.start_scheduler()
 
 
+@scenario("real")
+def locked_nodes(bench: Bench) -> None:
+    """
+    A lock of another program on one node of three: whole nodes are given out on the two others at once, with the
+    shortlist that would try the locked node each time. The pod that waits for it is bound when the lock is gone. Locks
+    that can't be true keep no pod away.
+    """
+    bench.cluster.kubectl("apply", "-f", RIGHTS)
+    scheduler(bench)
+    try:
+        cluster = Cluster(bench, 3, f"locked nodes {bench.options.seed}", ["hami", "volcano-vgpu"])
+        daemon = bench.cardpack(f"--dialects={ALL}", "--shortlist=1")
+        for kind in ("hami", "volcano-vgpu"):
+            bind_beside_locks(cluster, kind)
+        daemon.stop()
+    finally:
+        bench.cluster.kubectl("delete", "-f", RIGHTS)
+        bench.start_scheduler()
+
+
+def bind_beside_locks(cluster: Cluster, kind: str) -> None:
+    agents = [cluster.agents[f"{kind}-{i}"] for i in range(3)]
+    whole = [{agents[0].count: str(CARDS), agents[0].cores: str(WHOLE)}]
+    lock = agents[0].lock
+
+    def left() -> list[str]:
+        cluster.start_some()
+        return [n for n in cluster.waiting() if n.startswith(kind)]
+
+    agents[0].annotate_node({lock: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))})
+    for _ in range(3):
+        cluster.make(kind, whole)
+    began = time.monotonic()
+    wait_for(lambda: len(left()) == 1, "the pods beside the locked node", PATIENCE)
+    check(time.monotonic() - began < 10, "a bind has waited for the lock")
+    said = "Waits: another pod has the lock of the node"
+    wait_for(lambda: said in str([p["status"] for p in cluster.list() if not place_of(p)]), said, PATIENCE)
+    agents[0].annotate_node({lock: "x"})
+
+    def done() -> bool:
+        cluster.bench.kick()
+        return not left()
+
+    wait_for(done, "the pod on the node whose lock is odd", PATIENCE, poll=1)
+    for pod in cluster.list():
+        if pod["metadata"]["labels"].get("kind") == kind:
+            cluster.bench.cluster.must("DELETE", f"{cluster._path(pod)}?gracePeriodSeconds=0")
+    for agent, odd in zip(agents, ("2100-01-01T00:00:00Z", "2100-01-01T00:00:00Z,ns,p", ",,"), strict=True):
+        agent.annotate_node({lock: odd})
+        cluster.make(kind, whole)
+    wait_for(done, "the pods on nodes whose locks are odd", PATIENCE, poll=1)
+
+
 def play(bench: Bench, cluster: Cluster, daemon: Daemon, total: int) -> None:
     """Makes `total` pods in waves of eight, and waits until all of them have run."""
     killed = {total // 3, 2 * total // 3}

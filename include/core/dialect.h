@@ -57,7 +57,7 @@ struct dialect_facts {
     struct str lock;    /* annotation of a node: a pod waits there for the plugin */
     bool lock_owner;    /* the lock names the pod */
     bool inits_first;   /* the list has a part for each init container, and each part is closed */
-    bool lingers;       /* the plugin serves also a pod that runs or has ended */
+    bool lingers;       /* the plugin serves also a pod that runs or has ended, oldest first */
     const char *unit;   /* of its memory, for people */
     enum dialect_match match;
     bool inits;    /* init containers and sidecars can have cards */

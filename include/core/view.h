@@ -168,10 +168,10 @@ static inline bool pod_view_terminal(const struct pod_view *v)
     return str_eq(v->phase, STR("Succeeded")) || str_eq(v->phase, STR("Failed"));
 }
 
-/* Whether the device plugin takes the pod for one that waits, in whatever phase it is: Volcano's
- * vGPU plugin does not look at the phase. A pod that runs can be such a pod if the plugin gave it
- * another pod's cards. One that has ended is seen here only until the watch, which selects pods
- * that have not ended, says that it is gone. */
+/* Whether the device plugin may take the pod for one that waits, although it runs: Volcano's vGPU
+ * plugin does not look at the phase. It can be such a pod if the plugin gave it another pod's
+ * cards. The plugin takes one that has ended, too, which no list shows; but the time of a later
+ * Binding is before its time: see kube_write.c. */
 static inline bool pod_view_lingers(const struct pod_view *v, enum dialect d)
 {
     return dialect_facts(d)->lingers && pod_view_bound(v) &&

@@ -203,8 +203,7 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
     bool older = !bound && cache_other_seen(c, view->uid);
     if (holds && !bound)
         return cache_pod_seen_unbound(c, p, view, &request, wants);
-    bool ended = pod_view_terminal(view) && !pod_view_lingers(view, request.dialect);
-    if (ended || !wants)
+    if (pod_view_terminal(view) || !wants)
         return cache_pod_unwanting(c, p, view, request.host, ret);
     if (older && !known)
         return OK;
@@ -258,7 +257,7 @@ static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *vi
     assert(p->state == POD_RESERVED || p->state == POD_CONFIRMED);
     enum errc readable = request_read(view, &request, &ret->err);
     (void)readable; /* it is bound: charge the part that can be read */
-    if (pod_view_terminal(view) && !pod_view_lingers(view, request.dialect)) {
+    if (pod_view_terminal(view)) {
         ret->changed = true;
         cache_other_drop(c, view->uid);
         cache_pod_remove(c, p);

@@ -121,7 +121,7 @@ struct node {
     bool uneven;           /* `simple` and `crowded` do not decide */
     bool vacated;          /* a draft: deleted pods are in its list but not in its sums */
     bool guarded;          /* SWAP_GUARD_REQUIRE */
-    bool delegated;        /* DRA gives out its whole cards, by claims: `exclusive` counts none */
+    bool delegated;        /* DRA gives out its whole cards to new pods, by claims */
     uint32_t n_exchanging; /* pods in its list that exchange cards: no pod is placed meanwhile */
     uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
@@ -218,6 +218,15 @@ static inline bool node_is_hidden(const struct node *n)
 {
     return n->fault == NODE_ABSENT && n->pods == NULL && n->claims == NULL && n->n_nominees == 0 &&
            n->unhealthy == NULL;
+}
+
+/* What the pod has, or would have, of NVIDIA's plugin: all that no claim serves. A bound pod
+ * without a claim has cards of the plugin also where the plugin is gone since. */
+static inline uint32_t node_exclusive_of(const struct node *n, const struct request *r)
+{
+    bool claims = r->claims == 0 ? n->delegated : (r->claims & CLAIMS_CARDS) != 0;
+    bool renamed = (r->claims & CLAIMS_RENAMED) != 0;
+    return (claims ? 0 : r->exclusive - r->renamed) + (renamed ? 0 : r->renamed);
 }
 
 /* Whether the pod's amounts are in another unit than the node's, so that its part of a card is not

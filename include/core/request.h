@@ -50,6 +50,7 @@ struct request {
                        has its own: their sum */
     uint32_t exclusive;   /* GPUSHARE_RESOURCE_EXCLUSIVE: whole cards of another device plugin */
     uint32_t renamed;     /* part of `exclusive`: by other names, see NVIDIA_PREFIX_RENAMED */
+    unsigned claims;      /* CLAIMS_...: what a ResourceClaim serves of it */
     uint32_t percent;     /* of each card's memory, if that is more than mem; 0: none */
     bool whole;           /* it needs empty cards, and no other pod may share them. Where each
                              container has its own cards: one of them does, see demand_is_whole */

@@ -87,6 +87,11 @@ struct condition_view {
     uint32_t since_s; /* lastTransitionTime, Unix time; 0: absent */
 };
 
+/* What a ResourceClaim serves of the names of NVIDIA's plugin. */
+#define CLAIMS_CARDS   1U /* GPUSHARE_RESOURCE_EXCLUSIVE */
+#define CLAIMS_RENAMED 2U
+#define CLAIMS_KNOWN   4U /* of a request: the pod is bound, so no other claim will serve it */
+
 struct pod_view {
     struct str uid;
     struct str namespace;
@@ -103,6 +108,7 @@ struct pod_view {
     bool deleting;           /* metadata.deletionTimestamp is set */
     bool initialized;        /* condition Initialized: the init containers are done */
     bool ready;              /* condition Ready */
+    unsigned claims;         /* CLAIMS_...: status.extendedResourceClaimStatus */
     struct condition_view scheduled; /* PodScheduled: what the scheduler says of the pod */
 
     union {

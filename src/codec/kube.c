@@ -435,6 +435,8 @@ static void kube_read_pod_status(struct jread *r, struct pod_view *pod)
             pod->nominated = jread_str(r);
         } else if (str_eq(key, STR("conditions"))) {
             kube_read_conditions(r, pod);
+        } else if (str_eq(key, STR("extendedResourceClaimStatus"))) {
+            pod->claims = kube_classes_read_status(r);
         } else {
             jread_skip(r);
         }

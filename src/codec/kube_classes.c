@@ -2,6 +2,8 @@
 #include "kube_classes.h"
 
 #include "core/dra.h"
+#include "core/gpushare.h"
+#include "kube_names.h"
 
 static struct class_request_view *kube_classes_find(struct class_list *l, struct str class)
 {
@@ -56,4 +58,38 @@ void kube_classes_close(struct class_list *l, enum container_kind kind)
 {
     for (; l->open < l->n; l->open++)
         l->items[l->open].kind = kind;
+}
+
+static unsigned kube_classes_read_mapping(struct jread *r)
+{
+    struct str resource = STR_NULL;
+    struct str key;
+    jread_object (r, key) {
+        if (str_eq(key, STR("resourceName")))
+            resource = jread_str(r);
+        else
+            jread_skip(r);
+    }
+    if (str_eq(resource, GPUSHARE_RESOURCE_EXCLUSIVE))
+        return CLAIMS_CARDS;
+    return kube_names_is_renamed(resource) ? CLAIMS_RENAMED : 0;
+}
+
+unsigned kube_classes_read_status(struct jread *r)
+{
+    unsigned claims = 0;
+    struct str key;
+    if (jread_type(r) != JTYPE_OBJECT) {
+        jread_skip(r);
+        return 0;
+    }
+    jread_object (r, key) {
+        if (!str_eq(key, STR("requestMappings"))) {
+            jread_skip(r);
+            continue;
+        }
+        jread_array (r)
+            claims |= kube_classes_read_mapping(r);
+    }
+    return claims;
 }

@@ -25,3 +25,7 @@ void kube_classes_join(struct class_list *l, struct jread *r, const struct class
 
 /* The container is read: its kind is known. */
 void kube_classes_close(struct class_list *l, enum container_kind kind);
+
+/* Reads a pod's extendedResourceClaimStatus, which kube-scheduler writes before it binds the pod:
+ * CLAIMS_... */
+unsigned kube_classes_read_status(struct jread *r);

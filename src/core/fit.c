@@ -143,11 +143,10 @@ static bool fit_is_trespassed(const struct node *n)
 static enum verdict fit_check_exclusive(const struct node *n, const struct request *r)
 {
     bool shares = request_shares(r) && n->n_cards > 0; /* else report the node's fault */
-    if (n->delegated)
-        return VERDICT_FITS;
+    bool excludes = node_exclusive_of(n, r) > 0;
     if (fit_is_divided(n))
-        return r->exclusive > 0 && fit_is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
-    if (r->exclusive > 0 && (n->n_sharing > 0 || shares))
+        return excludes && fit_is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
+    if (excludes && (n->n_sharing > 0 || shares))
         return VERDICT_SHARED;
     return shares && n->exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS;
 }

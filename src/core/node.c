@@ -48,8 +48,7 @@ void node_derive(struct node *n)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
     n->uneven =
-        n->claims != NULL || (n->exclusive > 0 && !n->delegated) || n->n_exchanging > 0 ||
-        n->n_unreadable > 0 ||
+        n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 || n->n_unreadable > 0 ||
         (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
         (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
@@ -110,8 +109,8 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
     assert(sign > 0 || (n->n_pods > 0 && n->n_sharing >= (request_shares(r) ? 1 : 0)));
     n->used += sign * node_charge_cards(n, r, shares, count, sign);
     n->counted += node_is_foreign(n, r) ? 0 : sign * r->mem;
-    n->exclusive += sign * (int64_t)r->exclusive;
-    n->renamed += (uint32_t)sign * r->renamed;
+    n->exclusive += sign * (int64_t)node_exclusive_of(n, r);
+    n->renamed += (r->claims & CLAIMS_RENAMED) != 0 ? 0 : (uint32_t)sign * r->renamed;
     host_charge(&n->host_used, r->host, sign);
     assert(n->used >= 0 && n->counted >= 0 && n->exclusive >= 0);
     n->n_pods += (uint32_t)sign;

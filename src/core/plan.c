@@ -38,14 +38,14 @@ static enum verdict plan_evaluate_beside(const struct node *n, const struct requ
     enum verdict v = fit_node(n, r);
     if (v != VERDICT_FITS || (r->exclusive == 0 && r->devices == 0))
         return v;
-    int64_t mine = (int64_t)replicas * r->exclusive;
-    int64_t asked = (int64_t)r->devices + (n->delegated ? r->exclusive : 0);
+    int64_t mine = (int64_t)replicas * node_exclusive_of(n, r);
+    int64_t cards = (int64_t)r->exclusive - r->renamed;
+    int64_t asked = (int64_t)r->devices + (n->delegated ? cards : 0);
     int64_t planned = (int64_t)replicas * asked;
     if (asked > 0 && plan_unclaimed(n, n->exclusive - mine, planned) < asked)
         return r->devices > 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE;
     int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
     int64_t renamed = n->sizes == NULL ? 0 : n->sizes->renamed;
-    int64_t cards = (int64_t)r->exclusive - r->renamed;
     bool lacks = (!n->delegated && cards > 0 && n->exclusive - n->renamed + cards > has) ||
                  (r->renamed > 0 && n->renamed + r->renamed > renamed);
     return lacks ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;

@@ -559,6 +559,7 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     ret->lasting_cores = (uint32_t)MIN_OF(cores.sum, (int64_t)UINT16_MAX);
     ret->exclusive = (uint32_t)MIN_OF(tally_peak(&exclusive), (int64_t)INT32_MAX);
     ret->renamed = (uint32_t)MIN_OF(tally_peak(&renamed), (int64_t)UINT16_MAX);
+    ret->claims = ret->exclusive > 0 && pod_view_bound(pod) ? pod->claims | CLAIMS_KNOWN : 0;
     assert(ret->lasting_mem <= ret->mem && ret->lasting_cores <= ret->cores);
     if (rd.named && ret->dialect == DIALECT_GPUSHARE)
         request_read_shape(&rd);

@@ -4,7 +4,7 @@
 
 bool request_equal(const struct request *a, const struct request *b)
 {
-    return host_equal(a->host, b->host) && request_alike(a, b);
+    return host_equal(a->host, b->host) && a->claims == b->claims && request_alike(a, b);
 }
 
 bool request_alike(const struct request *a, const struct request *b)

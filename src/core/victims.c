@@ -152,7 +152,7 @@ static bool victims_is_twin(const struct victim *a, const struct victim *b)
            h->shares[0].cores == k->shares[0].cores && h->shares[0].whole == k->shares[0].whole &&
            share_takers(&h->shares[0]) == share_takers(&k->shares[0]) &&
            x->priority == y->priority && x->mem == y->mem && x->percent == y->percent &&
-           x->whole == y->whole && x->exclusive == y->exclusive &&
+           x->whole == y->whole && x->exclusive == y->exclusive && x->claims == y->claims &&
            str_eq(x->anti_affinity, y->anti_affinity) && str_eq(x->namespace, y->namespace);
 }
 

@@ -186,6 +186,11 @@ static void status(struct text *t, const struct pod_object *p)
     static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
     text_f(t, ",\"status\":{\"phase\":\"%s\"", phases[p->phase]);
     member(t, "nominatedNodeName", &p->nominated);
+    if (p->claimed)
+        text_z(t,
+               ",\"extendedResourceClaimStatus\":{\"requestMappings\":[{\"containerName\":\"c0\","
+               "\"requestName\":\"r\",\"resourceName\":\"nvidia.com/gpu\"}],"
+               "\"resourceClaimName\":\"x\"}");
     if (p->node.z[0] != '\0') {
         text_z(t, ",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"True\"},"
                   "{\"type\":\"Initialized\",\"status\":\"");

@@ -94,6 +94,7 @@ struct pod_object {
     unsigned percent; /* 0: absent */
     bool whole;
     bool beside;    /* of gpu-manager: it names memory beside whole cards */
+    bool claimed;   /* a claim serves its exclusive cards, by its status */
     bool renamed;   /* its exclusive cards have other names than nvidia.com/gpu */
     unsigned model; /* index of the models it selects, see selections in render.c */
     bool isolated;  /* the annotation require-isolation is true */

@@ -315,9 +315,7 @@ static bool is_trespassed(const struct site *s)
 static bool kinds_agree(const struct site *s)
 {
     bool shares = pod_object_shares(s->pod);
-    bool excludes = pod_object_exclusive(s->pod) > 0;
-    if (claims_serve(s->node))
-        return true;
+    bool excludes = pod_object_exclusive(s->pod) > 0 && !claims_serve(s->node);
     if (node_object_divided(s->node))
         return !excludes || !is_trespassed(s);
     return !(excludes && (shares || s->all.sharing > 0)) && !(shares && s->all.exclusive > 0);

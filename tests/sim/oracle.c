@@ -480,7 +480,7 @@ static void check_node(unsigned node)
             continue;
         if (shares != NULL && counts(shares, i) && p->plugin == store.pods[shares->slot].plugin)
             counted += pod_object_mem(p);
-        exclusive += counts(any, i) && pod_object_exclusive(p) > 0 ? 1 : 0;
+        exclusive += counts(any, i) && pod_object_exclusive(p) > 0 && !p->claimed ? 1 : 0;
         sharing += counts(any, i) && pod_object_shares(p) ? 1 : 0;
     }
     sim_check(shares == NULL || counted <= shares->limit);

@@ -39,7 +39,7 @@ static void usage_add_foreign(struct usage *u, const struct pod_object *p,
         return;
     u->mem += all.n == 0 ? n->mem : 0;
     u->unplaced += all.n == 0 ? n->mem : 0;
-    u->exclusive += pod_object_exclusive(p);
+    u->exclusive += p->claimed ? 0 : pod_object_exclusive(p);
     u->pods++;
     u->sharing++;
 }
@@ -68,7 +68,7 @@ static void usage_add(struct usage *u, const struct pod_object *p, const struct 
     u->mem += all.n == 0 ? pod_object_mem(p) : 0;
     u->unplaced += all.n == 0 ? pod_object_mem(p) : 0;
     u->counted += pod_object_mem(p);
-    u->exclusive += pod_object_exclusive(p);
+    u->exclusive += p->claimed ? 0 : pod_object_exclusive(p);
     u->pods++;
     u->sharing += pod_object_shares(p) ? 1 : 0;
 }

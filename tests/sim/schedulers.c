@@ -5,6 +5,7 @@
  */
 #include "actors.h"
 
+#include "claims.h"
 #include "history.h"
 #include "kinds.h"
 #include "locks.h"
@@ -126,8 +127,22 @@ static struct ask *bind_ask(const struct pod_object *p, const struct name *node,
     return a;
 }
 
+/* kube-scheduler makes a claim where a class serves the pod's exclusive cards, and writes that into
+ * the pod's status before it binds it. */
+static void claim_cards(unsigned slot, const struct name *node)
+{
+    struct pod_object p = store.pods[slot];
+    unsigned on = store_find_node(name_str(node));
+    bool claims = on != MAX_NODES && claims_serve(&store.nodes[on]) && pod_object_exclusive(&p) > 0;
+    if (!p.exists || p.node.z[0] != '\0' || p.claimed == claims)
+        return;
+    p.claimed = claims;
+    store_put_pod(slot, &p);
+}
+
 static void send_bind(struct cycle *c)
 {
+    claim_cards(c->slot, &c->node);
     c->ask = bind_ask(&store.pods[c->slot], &c->node, bind_done, c);
     ask_send(c->ask, some_proc());
 }
@@ -399,6 +414,7 @@ static bool is_on_card(const struct pod_object *p, int64_t card)
 /* The first call may fail because the token is too old; then the scheduler repeats it. */
 static void bind_at_rest(unsigned slot, unsigned node)
 {
+    claim_cards(slot, &store.nodes[node].name);
     const struct pod_object *p = &store.pods[slot];
     int64_t card = oracle_card(node, p);
     for (unsigned tries = 0; tries < 2 && p->node.z[0] == '\0'; tries++) {

@@ -265,6 +265,7 @@ static void bind_foreign(void)
     if (!plugins_may_bind(&p, on == MAX_NODES ? NULL : &store.nodes[on]))
         return;
     p.node = node;
+    p.claimed = pod_object_exclusive(&p) > 0 && on != MAX_NODES && claims_serve(&store.nodes[on]);
     if (draw(3) > 0 && !plugins_allocate(&p)) {
         p.idx = some_index(3);
         p.assigned = name_from(STR("false"));

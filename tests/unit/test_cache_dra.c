@@ -275,6 +275,53 @@ START_TEST(whole_cards_by_dra_are_not_exclusive)
 
 END_TEST
 
+/* The plugin may have been removed, or not come back yet, since it gave out cards: only the status
+ * of a pod tells that a claim serves it. */
+START_TEST(cards_of_a_plugin_that_is_gone_stay_taken)
+{
+    static const struct {
+        unsigned claims;
+        uint32_t renamed;
+        int64_t exclusive;
+    } of[] = {{0, 0, 1},
+              {CLAIMS_RENAMED, 0, 1},
+              {CLAIMS_CARDS, 0, 0},
+              {CLAIMS_CARDS, 2, 2},
+              {CLAIMS_RENAMED, 2, 1},
+              {CLAIMS_CARDS | CLAIMS_RENAMED, 2, 0}};
+
+    const struct container_view c = {
+        .name = STR("c"), .exclusive = STR("1"), .renamed = of[_i].renamed};
+    struct request shared = {.mem = 4, .n_demands = 1, .demands = {{.mem = 4}}};
+    struct cache_event set = {.type = CACHE_POD_SET,
+                              .pod = {.uid = STR("p"),
+                                      .namespace = STR("ns"),
+                                      .name = STR("p"),
+                                      .node = STR("n1"),
+                                      .claims = of[_i].claims,
+                                      .containers = &c,
+                                      .n_containers = 1,
+                                      .n_mains = 1}};
+    struct rig r;
+    rig_init(&r);
+    ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
+    ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
+    ck_assert_int_eq(rig_apply(&r, &set), OK);
+    ck_assert(node_of(&r, "n1")->delegated);
+    ck_assert_int_eq(node_of(&r, "n1")->exclusive, of[_i].exclusive);
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared),
+                     of[_i].exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS);
+    /* The same without the class. */
+    list_begin(&r, CACHE_CLASSES);
+    list_end(&r, CACHE_CLASSES);
+    ck_assert_int_eq(node_of(&r, "n1")->exclusive, of[_i].exclusive);
+    pod_gone(&r, "p");
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
 START_TEST(devices_are_counted)
 {
     struct rig r;
@@ -461,6 +508,7 @@ int main(void)
     tcase_add_test(tc, shared_pods_get_no_card_that_is_held);
     tcase_add_test(tc, cards_are_set_aside_for_dra);
     tcase_add_test(tc, whole_cards_by_dra_are_not_exclusive);
+    tcase_add_loop_test(tc, cards_of_a_plugin_that_is_gone_stay_taken, 0, 6);
     tcase_add_test(tc, devices_are_counted);
     tcase_add_loop_test(tc, pci_addresses_have_two_forms, 0, COUNT_OF(addresses));
     tcase_add_test(tc, each_allocation_may_fail);

@@ -210,6 +210,43 @@ START_TEST(no_part_of_a_card_whose_compute_is_sold_out)
 
 END_TEST
 
+/* Which names of NVIDIA's plugin a claim serves, by the pod's status. */
+static const struct {
+    const char *status;
+    unsigned claims;
+} statuses[] = {
+    {"", 0},
+    {",\"extendedResourceClaimStatus\":null", 0},
+    {",\"extendedResourceClaimStatus\":{}", 0},
+    {",\"extendedResourceClaimStatus\":{\"resourceClaimName\":\"x\",\"requestMappings\":[]}", 0},
+    {",\"extendedResourceClaimStatus\":{\"requestMappings\":[{\"resourceName\":\"a.b/gpu\"}]}", 0},
+    {",\"extendedResourceClaimStatus\":{\"requestMappings\":[{\"containerName\":\"c\","
+     "\"resourceName\":\"nvidia.com/gpu\",\"requestName\":\"r\"}],\"resourceClaimName\":\"x\"}",
+     CLAIMS_CARDS},
+    {",\"extendedResourceClaimStatus\":{\"requestMappings\":["
+     "{\"resourceName\":\"nvidia.com/mig-1g.5gb\"},{\"resourceName\":\"nvidia.com/gpu\"}]}",
+     CLAIMS_CARDS | CLAIMS_RENAMED},
+};
+
+START_TEST(a_status_says_what_a_claim_serves)
+{
+    char text[512];
+    struct arena arena;
+    struct jread in;
+    struct pod_view pod;
+    struct err e = ERR_INIT;
+    (void)snprintf(text, sizeof(text), "{\"status\":{\"phase\":\"Running\"%s}}",
+                   statuses[_i].status);
+    arena_init(&arena, MIB);
+    jread_init(&in, str_of(text), &arena);
+    kube_read_pod(&in, &arena, &pod);
+    ck_assert_ok(jread_finish(&in, &e), &e);
+    ck_assert_uint_eq(pod.claims, statuses[_i].claims);
+    arena_done(&arena);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("taken");
@@ -218,6 +255,7 @@ int main(void)
     tcase_add_loop_test(tc, they_get_no_shared_node, 0, 3);
     tcase_add_loop_test(tc, every_card_of_a_list_is_taken, 0, COUNT_OF(held));
     tcase_add_loop_test(tc, no_part_of_a_card_whose_compute_is_sold_out, 0, COUNT_OF(sold_out));
+    tcase_add_loop_test(tc, a_status_says_what_a_claim_serves, 0, COUNT_OF(statuses));
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

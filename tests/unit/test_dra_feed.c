@@ -24,8 +24,12 @@ static const char *const kinds[DRA_FEED_KINDS] = {[DRA_FEED_CLAIMS] = "ResourceC
 
 static void answer_look(unsigned status)
 {
-    struct http_call *probe = fake_find("GET", "/apis/resource.k8s.io/v1");
-    ck_assert(str_ends(probe->url, STR("/apis/resource.k8s.io/v1")));
+    struct http_call *probe = NULL;
+    LIST_FOR_EACH (struct http_call, c, &fake_calls, link) {
+        if (str_ends(c->url, STR("/apis/resource.k8s.io/v1")))
+            probe = c;
+    }
+    ck_assert_ptr_nonnull(probe);
     fake_answer(probe, status, "{}");
     pass(0);
 }
@@ -74,6 +78,8 @@ static void refuse_lists(unsigned code)
 {
     for (size_t i = 0; i < DRA_FEED_KINDS; i++) {
         struct http_call *c = fake_waiting("GET", resources[i]);
+        if (c != NULL && memmem(c->url.p, c->url.n, "watch=", 6) != NULL)
+            continue;
         if (c != NULL && code == 404)
             fake_answer(c, 404, "404 page not found\n");
         else if (c != NULL)
@@ -143,6 +149,8 @@ START_TEST(an_api_server_without_it_is_asked_again)
 {
     begin(CONFIG_DRA_AUTO);
     refuse_lists(404);
+    is_missing("the first list of ");
+    answer_look(404);
     is_absent();
     pass(59000);
     ck_assert(!is_asked());
@@ -151,28 +159,74 @@ START_TEST(an_api_server_without_it_is_asked_again)
     answer_look(200);
     answer_list(DRA_FEED_SLICES, SLICE);
     answer_list(DRA_FEED_CLASSES, "");
-    ck_assert(is_ready());
+    is_missing("the first list of ResourceClaims");
     answer_list(DRA_FEED_CLAIMS, CLAIM);
-    ck_assert(is_claimed());
+    ck_assert(is_ready() && is_claimed());
     end();
 }
 
 END_TEST
 
-START_TEST(a_moment_without_it_releases_nothing)
+static void lose_the_claims(void)
 {
     begin(CONFIG_DRA_AUTO);
     answer_lists(CLAIM);
     fake_land(fake_find("GET", "/resourceclaims?watch=true"), HTTP_ANSWERED, 410);
     pass(30000);
     refuse_lists(404);
+    is_missing("served before");
+    ck_assert(is_claimed());
+}
+
+/* From a load balancer, or from an API server that starts. */
+START_TEST(one_404_does_not_end_the_lists)
+{
+    lose_the_claims();
+    answer_look(_i == 0 ? 200 : 404);
+    is_missing("served before");
+    ck_assert_int_eq(state_of(DRA_FEED_SLICES), DRA_FEED_SYNCED);
+    pass(2000);
+    answer_list(DRA_FEED_CLAIMS, "");
+    ck_assert(is_ready() && !is_claimed());
+    if (_i == 1) {
+        pass(60000);
+        answer_look(404);
+    }
     ck_assert(is_ready());
-    ck_assert_int_eq(state_of(DRA_FEED_SLICES), DRA_FEED_ABSENT);
+    ck_assert_ptr_nonnull(fake_find("GET", "/resourceclaims?watch=true"));
+    end();
+}
+
+END_TEST
+
+/* While a watch of the group goes on, one of several API servers serves it. */
+START_TEST(absent_is_what_no_list_has_found_for_a_minute)
+{
+    lose_the_claims();
+    answer_look(404);
+    for (int i = 0; i < 2; i++) {
+        pass(30000);
+        refuse_lists(404);
+        is_missing("served before");
+    }
+    answer_look(404);
+    is_missing("served before");
+    ck_assert_ptr_nonnull(fake_find("GET", "/resourceslices?watch=true"));
+    fake_land(fake_find("GET", "/resourceslices?watch=true"), HTTP_ANSWERED, 404);
+    fake_land(fake_find("GET", "/deviceclasses?watch=true"), HTTP_ANSWERED, 404);
+    for (int i = 0; i < 2; i++) {
+        pass(30000);
+        refuse_lists(404);
+        is_missing("served before");
+    }
+    answer_look(404);
+    is_absent();
     ck_assert(is_claimed());
     pass(61000);
     answer_look(200);
-    answer_list(DRA_FEED_CLAIMS, "");
-    ck_assert(!is_claimed());
+    is_missing("served before");
+    answer_lists("");
+    ck_assert(is_ready() && !is_claimed());
     end();
 }
 
@@ -227,6 +281,7 @@ START_TEST(on_waits_for_an_api_server_that_has_it)
 {
     begin(CONFIG_DRA_ON);
     refuse_lists(404);
+    answer_look(404);
     is_missing("does not serve");
     end();
 }
@@ -291,7 +346,8 @@ int main(void)
     tcase_add_test(tc, nothing_is_read_if_it_is_off);
     tcase_add_loop_test(tc, all_three_lists_come_first, 0, 6);
     tcase_add_test(tc, an_api_server_without_it_is_asked_again);
-    tcase_add_test(tc, a_moment_without_it_releases_nothing);
+    tcase_add_loop_test(tc, one_404_does_not_end_the_lists, 0, 2);
+    tcase_add_test(tc, absent_is_what_no_list_has_found_for_a_minute);
     tcase_add_loop_test(tc, without_the_right_it_decides_only_if_it_may, 0, 2);
     tcase_add_loop_test(tc, what_is_denied_may_be_absent, 0, 3);
     tcase_add_test(tc, an_old_api_server_is_not_asked_for_lists);

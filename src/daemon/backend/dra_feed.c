@@ -1,8 +1,12 @@
 /*
  * Runs one reflector for each resource. At first it asks for the group itself, which each client
  * may read: an API server checks rights before it looks whether it serves a path, so one without
- * DRA would deny the lists. After a 404 the reflectors end, and it asks again later: a reflector by
- * itself would ask every half minute.
+ * DRA would deny the lists. If the group is absent the reflectors end, and it asks again later: a
+ * reflector by itself would ask every half minute.
+ *
+ * A 404 may come from a load balancer, from an API server that is starting, or from the old one of
+ * two versions. So a list's 404 only makes it ask for the group, and after a complete list the
+ * group is absent only if it is twice, a minute apart, and no list or watch is served meanwhile.
  */
 #include "daemon/backend/dra_feed.h"
 
@@ -31,9 +35,9 @@ struct dra_feed {
     struct kube_call probe; /* of the group */
     bool probing;
     bool looking;        /* the probe decides whether the reflectors begin */
+    bool doubted;        /* the last probe got a 404, and `again` asks a second time */
     bool told_absent;    /* the log says that the API server does not serve them */
-    struct deferred end; /* ends the reflectors, of which one got a 404 */
-    struct timer again;  /* begins them again */
+    struct timer again;  /* asks for the group, and begins the reflectors if it is there */
     struct timer relist; /* armed when the cache lacks an object */
 };
 
@@ -108,7 +112,7 @@ static void dra_feed_on_end(void *ctx)
     p->lacks = p->lost_in_list;
     p->told = false;
     p->denied.code = OK;
-    p->feed->told_absent = false;
+    p->feed->told_absent = p->feed->doubted = false;
     p->feed->s.counts->states[p->kind] = DRA_FEED_SYNCED;
 }
 
@@ -136,18 +140,51 @@ static void dra_feed_tell_absent(struct dra_feed *f)
 
 static enum errc dra_feed_begin(struct dra_feed *f, struct err *reterr);
 
+static void dra_feed_stop(struct dra_feed *f)
+{
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++)
+        f->parts[i].reflector = reflector_free(f->parts[i].reflector);
+}
+
+/* The probe got a 404. */
+static bool dra_feed_is_absent(struct dra_feed *f)
+{
+    bool known = false;
+    bool refused = true;
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++) {
+        const struct reflector *r = f->parts[i].reflector;
+        known |= f->s.counts->feeds[i].synced;
+        refused &= r == NULL || reflector_absent(r) || reflector_denied(r);
+    }
+    return !known || (f->doubted && refused);
+}
+
+/* The objects in the cache stay: cards that are in use must not be set free. An API server that was
+ * set back to a version without DRA is a case for a restart. */
+static void dra_feed_end(struct dra_feed *f)
+{
+    dra_feed_stop(f);
+    for (size_t i = 0; i < COUNT_OF(f->parts); i++)
+        f->s.counts->states[i] = DRA_FEED_ABSENT;
+    dra_feed_tell_absent(f);
+}
+
 static void dra_feed_probed(struct http_call *http)
 {
     struct dra_feed *f = CONTAINER_OF(http, struct dra_feed, probe.http);
-    bool absent = http->outcome == HTTP_ANSWERED && http->status == 404;
+    bool missed = http->outcome == HTTP_ANSWERED && http->status == 404;
+    bool served = http->outcome == HTTP_ANSWERED && http->status == 200;
     kube_call_done(&f->probe);
     f->probing = false;
-    if (absent)
-        loop_defer(f->s.loop, &f->end);
-    else if (f->looking && dra_feed_begin(f, NULL) != OK)
+    if (missed && dra_feed_is_absent(f))
+        dra_feed_end(f);
+    if (missed || (f->looking && dra_feed_begin(f, NULL) != OK))
         timer_arm(f->s.loop, &f->again, f->s.again_ms);
+    f->doubted = missed;
     f->looking = false;
-    for (size_t i = 0; !absent && i < COUNT_OF(f->parts); i++) {
+    for (size_t i = 0; !missed && i < COUNT_OF(f->parts); i++) {
+        if (served && f->s.counts->states[i] == DRA_FEED_ABSENT)
+            f->s.counts->states[i] = DRA_FEED_WAITS;
         if (f->parts[i].denied.code != OK && !f->parts[i].told)
             dra_feed_tell_denied(&f->parts[i]);
     }
@@ -155,15 +192,13 @@ static void dra_feed_probed(struct http_call *http)
 
 static void dra_feed_probe(struct dra_feed *f)
 {
-    if (f->probing)
+    if (f->probing || timer_armed(&f->again))
         return;
     f->probing = true;
     f->probe.http = (struct http_call){.timeout_ms = PROBE_MS, .on_done = dra_feed_probed};
     kube_call_start(f->s.api, &f->probe, "GET", STR("/apis/resource.k8s.io/v1"));
 }
 
-/* A 404 may come from a load balancer, or from an API server that is starting: a state that was
- * reached before stays, and what the cache knows too. */
 static void dra_feed_on_note(void *ctx, const char *what, const struct err *err,
                              uint64_t retry_in_ms)
 {
@@ -172,15 +207,17 @@ static void dra_feed_on_note(void *ctx, const char *what, const struct err *err,
     bool failed = err != NULL && err->code != OK;
     bool absent = failed && err->code == ERR_NOTFOUND && reflector_absent(p->reflector);
     bool denied = failed && !absent && reflector_denied(p->reflector);
-    if (absent)
-        loop_defer(f->s.loop, &f->end);
+    if (absent) {
+        f->s.counts->states[p->kind] = DRA_FEED_WAITS;
+        dra_feed_probe(f);
+    }
     if (denied) {
         f->s.counts->states[p->kind] = DRA_FEED_DENIED;
         p->denied = *err;
         if (!p->told)
             dra_feed_probe(f);
     }
-    if (!failed || absent || denied)
+    if (!failed || denied)
         log_debug(what, kv_str("of", table[p->kind].resource),
                   kv_cstr("error", failed ? err->text : ""));
     else
@@ -214,24 +251,6 @@ static enum errc dra_feed_begin(struct dra_feed *f, struct err *reterr)
     return OK;
 }
 
-static void dra_feed_stop(struct dra_feed *f)
-{
-    for (size_t i = 0; i < COUNT_OF(f->parts); i++)
-        f->parts[i].reflector = reflector_free(f->parts[i].reflector);
-}
-
-/* The objects in the cache stay: a moment's 404 must not set cards free that are in use. An API
- * server that was set back to a version without DRA is a case for a restart. */
-static void dra_feed_end(struct deferred *d)
-{
-    struct dra_feed *f = CONTAINER_OF(d, struct dra_feed, end);
-    dra_feed_stop(f);
-    for (size_t i = 0; i < COUNT_OF(f->parts); i++)
-        f->s.counts->states[i] = DRA_FEED_ABSENT;
-    dra_feed_tell_absent(f);
-    timer_arm(f->s.loop, &f->again, f->s.again_ms);
-}
-
 static void dra_feed_look(struct dra_feed *f)
 {
     f->looking = true;
@@ -249,10 +268,8 @@ enum errc dra_feed_new(const struct dra_feed_settings *s, struct dra_feed **ret,
     assert(s->dra != CONFIG_DRA_OFF);
     if (f == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the feed of DRA's objects");
-    *f = (struct dra_feed){.s = *s,
-                           .end = {.run = dra_feed_end},
-                           .again = {.fire = dra_feed_look_again},
-                           .relist = {.fire = dra_feed_relist}};
+    *f = (struct dra_feed){
+        .s = *s, .again = {.fire = dra_feed_look_again}, .relist = {.fire = dra_feed_relist}};
     if (f->s.again_ms == 0)
         f->s.again_ms = AGAIN_MS;
     dra_feed_look(f);
@@ -267,7 +284,6 @@ struct dra_feed *dra_feed_free(struct dra_feed *f)
     dra_feed_stop(f);
     kube_call_cancel(&f->probe);
     kube_call_done(&f->probe);
-    deferred_cancel(&f->end);
     timer_cancel(&f->again);
     timer_cancel(&f->relist);
     mem_free(f);
@@ -279,7 +295,9 @@ struct str dra_feed_missing(const struct dra_feed *f)
     for (size_t i = 0; f != NULL && i < COUNT_OF(f->parts); i++) {
         enum dra_feed_state state = f->s.counts->states[i];
         if (state == DRA_FEED_WAITS)
-            return table[i].missing;
+            return f->s.counts->feeds[i].synced
+                       ? STR("resource.k8s.io/v1 was served before, and a list got a 404 since")
+                       : table[i].missing;
         if (state == DRA_FEED_ABSENT && f->s.dra == CONFIG_DRA_ON)
             return STR("dra is on, and the API server does not serve resource.k8s.io/v1");
         if (state == DRA_FEED_DENIED && f->s.dra == CONFIG_DRA_ON)

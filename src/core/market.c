@@ -42,11 +42,16 @@ void market_done(struct market *m)
     *m = (struct market){.n_kinds = 0};
 }
 
+static bool market_is_kind(const struct market_kind *kind, struct str model, int64_t total)
+{
+    return kind->total == total && str_eq(kind->model, model);
+}
+
 /* A card's kind, as in card.kind: the index plus 1; 0: none. */
 static uint8_t market_kind_of(struct market *m, struct str model, int64_t total)
 {
     for (uint32_t i = 0; i < m->n_kinds; i++) {
-        if (m->kinds[i].total == total && str_eq(m->kinds[i].model, model))
+        if (market_is_kind(&m->kinds[i], model, total))
             return (uint8_t)(i + 1);
     }
     if (model.n > MARKET_MODEL_MAX)
@@ -67,6 +72,54 @@ void market_know(struct market *m, struct node *n)
         n->cards[i].kind = same ? n->cards[i - 1].kind
                                 : market_kind_of(m, node_card_model(n, i), n->cards[i].total);
     }
+}
+
+/* Marks the kinds of the node's cards. A card that shares the last kind marks none. */
+static void market_mark_kinds(const struct market *m, const struct node *n, bool *marks)
+{
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        uint8_t kind = n->cards[i].kind;
+        if (kind > 0 && !marks[kind - 1])
+            marks[kind - 1] =
+                market_is_kind(&m->kinds[kind - 1], node_card_model(n, i), n->cards[i].total);
+    }
+}
+
+/* Moves the marked kinds to the front, and forgets the others. */
+static void market_keep_kinds(struct market *m, const bool *marks)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < m->n_kinds; i++) {
+        if (!marks[i])
+            continue;
+        m->reserved[kept] = m->reserved[i];
+        m->kinds[kept] = m->kinds[i];
+        m->kinds[kept].model.p = m->kinds[kept].bytes;
+        kept++;
+    }
+    memset(&m->reserved[kept], 0, (m->n_kinds - kept) * sizeof(m->reserved[0]));
+    m->n_kinds = kept;
+}
+
+bool market_free_kinds(struct market *m, const struct map *nodes)
+{
+    bool marks[MARKET_KINDS] = {false};
+    size_t cursor = 0;
+    if (m->n_kinds < MARKET_KINDS)
+        return false;
+    for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor))
+        market_mark_kinds(m, n, marks);
+    market_keep_kinds(m, marks);
+    if (m->n_kinds == MARKET_KINDS)
+        return false;
+    market_solve_free(m->solve);
+    m->solve = NULL;
+    cursor = 0;
+    for (struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
+        if (n->n_cards > 0 && n->sizes->dialect == DIALECT_GPUSHARE)
+            market_know(m, n);
+    }
+    return true;
 }
 
 uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x)

@@ -43,7 +43,10 @@ static bool policies_know_all(const struct policies *p)
 
 bool policies_begin(struct policies *p, const struct map *nodes)
 {
-    if (!policies_know_all(p)) {
+    bool freed = market_free_kinds(&p->market, nodes);
+    if (freed)
+        fgd_done(&p->fgd);
+    if (freed || !policies_know_all(p)) {
         fgd_learn(&p->fgd, &p->market);
         p->lessons++;
     }

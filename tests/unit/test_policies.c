@@ -42,6 +42,46 @@ START_TEST(nothing_new_is_no_lesson)
 
 END_TEST
 
+/* Nodes that fill the table, and are gone: those that came after them get kinds of their own. */
+START_TEST(kinds_of_no_card_are_freed)
+{
+    char name[NAME_BYTES];
+    struct policies *p = &r.cache.policies;
+    for (int i = 0; i < MARKET_KINDS; i++) {
+        (void)snprintf(name, sizeof(name), "k%d", i);
+        add_node(&r, name, 1 + i, 2, "8", "A");
+    }
+    add_node(&r, "n", 100, 2, "8", "A");
+    add_node(&r, "m", 300, 2, "8", "B");
+    see(market_of(&r), (struct shape){.mem = 90, .cards = 1, .cpu = 1000}, 60);
+    ck_assert(!policies_begin(p, &r.cache.nodes)); /* it fits on no card of a kind that is known */
+    for (int i = 0; i < MARKET_KINDS; i++) {
+        (void)snprintf(name, sizeof(name), "k%d", i);
+        if (i % 3 > 0)
+            node_gone(&r, name);
+    }
+    uint64_t lesson = policies_lesson(p);
+    ck_assert(policies_begin(p, &r.cache.nodes));
+    ck_assert_uint_ne(policies_lesson(p), lesson);
+    solve(&r);
+    ck_assert_uint_eq(market_of(&r)->n_kinds, 22 + 2);
+    ck_assert_uint_ne(node_of(&r, "n")->cards[0].kind, node_of(&r, "m")->cards[0].kind);
+    ck_assert_int_gt(market_value(market_of(&r), node_of(&r, "n")), 0);
+    ck_assert_int_gt(market_value(market_of(&r), node_of(&r, "m")), 0);
+    struct request q = wants(&r, 90, 1, 1000);
+    for (enum pack policy = PACK_FGD; policy <= PACK_BID_PRICE; policy++) {
+        struct score score;
+        score_begin(&score, &q, policy);
+        ck_assert_int_eq(score.policy, policy);
+        ck_assert_uint_gt(score_node(&score, node_of(&r, "n")), SCORE_NONE + 2);
+    }
+    lesson = policies_lesson(p);
+    solve(&r);
+    ck_assert_uint_eq(policies_lesson(p), lesson + 1);
+}
+
+END_TEST
+
 static uint32_t card_of(const struct request *q, const char *node)
 {
     struct placement there;
@@ -336,6 +376,7 @@ int main(void)
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, nothing_new_is_no_lesson);
+    tcase_add_test(tc, kinds_of_no_card_are_freed);
     tcase_add_loop_test(tc, the_card_of_least_cost, 0, COUNT_OF(with_costs));
     tcase_add_loop_test(tc, a_card_that_is_not_feasible, 0, COUNT_OF(with_costs));
     tcase_add_loop_test(tc, beside_an_equal_pod_that_waits, 0, COUNT_OF(with_costs));

@@ -94,8 +94,12 @@ def of_a_second(text: str) -> list[str]:
 def scheduler_configurations(_: Lab) -> None:
     """
     config/ and the overlays have one file for each version of the API; the files differ in nothing
-    else.
+    else. The component require-scheduler names the same resources.
     """
+    text = (OVERLAYS / "second-scheduler" / "kube-scheduler.yaml").read_text()
+    names = re.findall(r"- name: (\S+)\n +ignoredByScheduler", text)
+    policy = (MANIFESTS / "components" / "require-scheduler" / "policy.yaml").read_text()
+    check(len(names) == 4 and all(f"'{name}'" in policy for name in names), names)
     newest = settings((scheduler_config.CONFIG / "kube-scheduler.yaml").read_text())[1:]
     plain = [f"{key}BindAddress: 127.0.0.1:10251" for key in ("healthz", "metrics")]
     wanted = {"": ("v1", []), "-v1beta1": ("v1beta1", plain), "-v1beta3": ("v1beta3", [])}
@@ -380,6 +384,11 @@ def cards_want_the_second(bench: Bench) -> None:
         said = _refusal(bench, {"gpu": 2})
         check('spec.schedulerName: "default-scheduler"' in said, said)
         check("must say" in _refusal(bench, {"cpu": None}, {"first": 2}), "an init container's")
+        for name in ("aliyun.com/gpu-core.percentage", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"):
+            check("must say" in _refusal(bench, {"gpu": 2}, resource=name), name)
+            check(not _refusal(bench, {"gpu": 2}, None, "cardpack", resource=name), name)
+        check(not _refusal(bench, {"gpu": 2}, resource="example.com/nvidia.com-gpu"), "no card")
+        _check_mirror_pods(bench)
         check(not _refusal(bench, {"cpu": None}, {"first": None}), "a pod that requests no card")
         check(not _refusal(bench, {"cpu": None, "gpu": 2}, None, "cardpack"), "a pod with schedulerName cardpack")
         check('"other": a pod' in _refusal(bench, {"gpu": 2}, None, "other"), "a pod with another schedulerName")
@@ -390,15 +399,44 @@ def cards_want_the_second(bench: Bench) -> None:
         wait_for(lambda: "must say" not in _refusal(bench, {"gpu": 2}), "the policy to be gone", PATIENCE)
 
 
+def _check_mirror_pods(bench: Bench) -> None:
+    """Only the node's own user makes a mirror pod; who merely writes the annotation is refused."""
+    limits = {"resources": {"limits": {GPU_MEM: "2"}}}
+    pod: Json = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "static", "namespace": bench.namespace},
+        "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "none", **limits}]},
+    }
+
+    def said(user: str, *groups: str) -> str:
+        who = [f"--as={user}", *(f"--as-group={group}" for group in ("system:masters", *groups))]
+        argv = ("create", "--dry-run=server", "-f", "-", *who)
+        done = bench.cluster.kubectl(*argv, stdin=json.dumps(pod), check=False)
+        check((done.returncode == 0) != ("must say" in done.stderr), done.stderr)
+        return done.stderr
+
+    check(said("system:node:n1", "system:nodes"), "no mirror pod")
+    pod["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    check(not said("system:node:n1", "system:nodes"), "a mirror pod")
+    check(said("system:node:n2", "system:nodes"), "of another node")
+    check(said("system:node:n1"), "of a user who only has the name")
+    check(said("tenant"), "of a tenant")
+
+
 def _refusal(
-    bench: Bench, sizes: Json, first: Json = None, name: str = "default-scheduler"
+    bench: Bench,
+    sizes: Json,
+    first: Json = None,
+    name: str = "default-scheduler",
+    resource: str = GPU_MEM,
 ) -> str:
     """The reason why a pod with such containers and init containers is not admitted; empty if it is."""
 
     def made(sizes: Json) -> list[Json]:
         found = []
         for key, size in sizes.items():
-            limits = {} if size is None else {GPU_MEM: str(size)}
+            limits = {} if size is None else {resource: str(size)}
             found.append({"name": key, "image": "none", "resources": {"limits": limits}})
         return found
 

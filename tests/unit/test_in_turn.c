@@ -197,6 +197,47 @@ START_TEST(a_choice_beyond_the_quota_is_the_reason)
 
 END_TEST
 
+/* It knows nothing of claims, and counts what they hold of a card as free. But its nodes have no
+ * table, so a claim holds all their cards whole, and never a part that could move its choice. */
+START_TEST(claims_hold_no_part_of_its_cards)
+{
+    struct rig r;
+    struct placement there;
+    struct dra_device_view device = {.name = STR("d"), .uuid = STR("GPU-1"), .memory = 16};
+    struct dra_result_view half = {
+        .driver = STR("g"), .pool = STR("n"), .device = STR("d"), .shared = true, .memory = 8};
+    struct cache_event slice = {.type = CACHE_SLICE_SET,
+                                .slice = {.name = STR("s"),
+                                          .driver = STR("g"),
+                                          .pool = STR("n"),
+                                          .node = STR("n"),
+                                          .generation = 1,
+                                          .devices = &device,
+                                          .n_devices = 1}};
+    struct cache_event claim = {.type = CACHE_CLAIM_SET,
+                                .claim = {.uid = STR("c"), .results = &half, .n_results = 1}};
+    struct object o;
+    all_dialects();
+    rig_init(&r);
+    object_node(&o, "n",
+                ",\"annotations\":{\"cardpack.io/cards\":\"[{\\\"index\\\":0,\\\"memory\\\":16,"
+                "\\\"uuid\\\":\\\"GPU-0\\\"},{\\\"index\\\":1,\\\"memory\\\":16,\\\"uuid\\\":"
+                "\\\"GPU-1\\\"}]\"}",
+                TENCENT("200", "32"), "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(rig_apply(&r, &slice), OK);
+    ck_assert_int_eq(rig_apply(&r, &claim), OK);
+    const struct node *n = cache_node(&r.cache, STR("n"));
+    for (uint32_t i = 0; i < 2; i++)
+        ck_assert(n->cards[i].claimed && n->cards[i].lent == 0);
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_CLAIMED);
+    object_end(&o);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* A card that it may take for the one that is reserved is ill when the Binding is sent. */
 START_TEST(whole_cards_are_checked_again)
 {
@@ -252,6 +293,7 @@ int main(void)
     tcase_add_test(t, whole_cards_of_deleted_pods_must_be_allowed);
     tcase_add_test(t, whole_cards_that_are_not_known_yet_hide_the_order);
     tcase_add_test(t, a_choice_beyond_the_quota_is_the_reason);
+    tcase_add_test(t, claims_hold_no_part_of_its_cards);
     tcase_add_test(t, whole_cards_are_checked_again);
     tcase_add_test(t, the_choice_of_gpu_manager_is_checked_again);
     suite_add_tcase(s, t);

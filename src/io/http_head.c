@@ -26,12 +26,16 @@
 static const char odd_line[] =
     "a line of the head is folded, has a control character, or does not end with CR LF";
 
+/* Of two, one reader believes the first and another the last. */
+static const struct str once_headers[] = {STR("Host"), STR("Authorization"), STR("Origin"),
+                                          STR("Sec-Fetch-Site")};
+
 struct walk {
     const char *at; /* where the next line must begin; NULL: positions are not checked */
     bool chunks;    /* the HTTP version allows chunks */
     unsigned lengths;
     unsigned codings;
-    unsigned hosts;
+    unsigned once[COUNT_OF(once_headers)]; /* how often each of once_headers is there */
     const char *fault;
 };
 
@@ -101,8 +105,10 @@ static const char *http_head_header_fault(struct walk *w, struct str name, struc
         return "a header's name is empty or has a character that no name has";
     if (!http_head_is_in_place(w, name, value) || !http_head_is_text(value, " \t"))
         return odd_line;
-    if (str_eq_nocase(name, STR("Host")) && ++w->hosts > 1)
-        return "there are several Hosts";
+    for (size_t i = 0; i < COUNT_OF(once_headers); i++) {
+        if (str_eq_nocase(name, once_headers[i]) && ++w->once[i] > 1)
+            return "there are several Hosts, Authorizations, Origins or Sec-Fetch-Sites";
+    }
     if (str_eq_nocase(name, STR("Content-Length"))) {
         w->lengths++;
         if (!str_to_u64(value, INT64_MAX, &length))
@@ -156,7 +162,7 @@ const char *http_head_fault(const struct http_head *h, struct MHD_Connection *mh
     if (places)
         w.at = version + VERSION_BYTES + 2;
     (void)MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, http_head_look_at_header, &w);
-    if (w.fault == NULL && w.chunks && w.hosts == 0)
+    if (w.fault == NULL && w.chunks && w.once[0] == 0)
         return "an HTTP/1.1 request must have a Host";
     if (w.fault != NULL || !places)
         return w.fault;

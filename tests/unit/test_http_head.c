@@ -76,6 +76,10 @@ static const struct str refused[] = {
     RAW("POST /echo HTTP/1.1\nHost: x\nContent-Length: 5\n\n" BEHIND),
     RAW("POST /echo HTTP/1.0\n\n" BEHIND),
     RAW("POST /echo HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n" BEHIND),
+    RAW(FIRST "Authorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n" BEHIND),
+    RAW(FIRST "authorization:\r\nX: y\r\nAUTHORIZATION: Bearer b\r\n\r\n" BEHIND),
+    RAW(FIRST "Origin: http://x\r\nOrigin: http://y\r\n\r\n" BEHIND),
+    RAW(FIRST "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site\r\n\r\n" BEHIND),
     RAW("POST /echo HTTP/1.1\r\n\r\n" BEHIND),
     RAW("POST /echo HTTP/1.1\r\nX-Host: x\r\n\r\n" BEHIND),
     RAW("POST /echo /x HTTP/1.1\r\nHost: x\r\n\r\n" BEHIND),
@@ -100,6 +104,9 @@ static const struct {
     size_t handled;
 } taken[] = {
     {RAW("GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"), 1},
+    {RAW("GET /echo HTTP/1.1\r\nHost: x\r\nAuthorization: a\r\nOrigin: http://x\r\nX: a\r\nX: "
+         "b\r\n\r\n"),
+     1},
     {RAW("GET /echo HTTP/1.0\r\n\r\n"), 1},
     {RAW("GET /echo HTTP/1.0\r\nX:\r\n\r\n"), 1},
     {RAW("\r\nGET /echo HTTP/1.1\r\nHost: x\r\n\r\n"), 1},

@@ -70,6 +70,10 @@ void buf_put_u64(struct buf *b, uint64_t v);
 void buf_put_i64(struct buf *b, int64_t v);
 void buf_printf(struct buf *b, const char *fmt, ...) _printf_(2, 3);
 
+/* For people to read: what could steer a terminal is escaped. If there is no room, whole characters
+ * at the end are left out. */
+void buf_put_printable(struct buf *b, struct str s);
+
 /* Appends a NUL that does not count in n; NULL on failure. Borrowed until the next change. */
 const char *buf_cstr(struct buf *b);
 

@@ -49,6 +49,5 @@ void table_write(const struct table *t, bool heads, bool color, struct buf *out)
 /* Tints, escapes and widths for a line of text outside of a table. */
 void tint_begin(struct buf *out, enum tint tint, bool color);
 void tint_end(struct buf *out, enum tint tint, bool color);
-void text_put_printable(struct buf *out, struct str s);
 struct str text_printable(struct str s, struct arena *a);
 size_t text_width(struct str printable); /* in characters */

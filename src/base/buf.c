@@ -108,6 +108,21 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     va_end(args);
 }
 
+void buf_put_printable(struct buf *b, struct str s)
+{
+    while (s.n > 0) {
+        uint32_t rune = 0;
+        size_t n = str_utf8(s, &rune);
+        if (n == 0)
+            buf_put(b, STR("\xef\xbf\xbd"));
+        else if (str_is_unprintable(rune))
+            buf_printf(b, rune > 0xff ? "\\u%04x" : "\\x%02x", rune);
+        else
+            buf_put(b, (struct str){s.p, n});
+        s = str_skip(s, n == 0 ? 1 : n);
+    }
+}
+
 const char *buf_cstr(struct buf *b)
 {
     if (!buf_reserve(b, 0))

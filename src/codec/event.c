@@ -48,9 +48,11 @@ void event_put_name(struct buf *out, struct str pod, uint64_t first_ns)
 
 void event_put_message(struct buf *out, struct str message, bool combined)
 {
-    struct str head = combined ? COMBINED : STR("");
-    buf_put(out, head);
-    buf_put(out, str_head(message, EVENT_MESSAGE_BYTES - head.n));
+    char bytes[EVENT_MESSAGE_BYTES + 1];
+    struct buf text = BUF_ON(bytes);
+    buf_put(&text, combined ? COMBINED : STR(""));
+    buf_put_printable(&text, message);
+    buf_put(out, buf_str(&text));
 }
 
 /* RFC 3339 in whole seconds. */

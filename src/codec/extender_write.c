@@ -16,6 +16,9 @@
  * them. */
 #define REASONS_BYTES ((size_t)2 * REFUSAL_TEXTS_BYTES)
 
+/* Longest text that is escaped; the rest is cut off. */
+#define REASON_MAX ((size_t)4 * KIB)
+
 /* What an entry of a HostPriorityList has beside its name. */
 #define PRIORITY_BYTES (sizeof("{\"Host\":\"\",\"Score\":255},"))
 
@@ -24,13 +27,21 @@
  * up to 1.36 at least for the event (EventRecorder.Eventf), and 1.20 also when it makes an error of
  * the text (fmt.Errorf). A reason that quotes the annotation "25%" would reach the user as
  * 25%!"(MISSING). "%%" does not help: the pod's condition shows the text without formatting.
+ * kubectl describe shows the text to a terminal, so what could steer that is escaped.
  */
 static void extender_write_reason(struct jwrite *w, struct str text)
 {
-    if (text.n == 0 || memchr(text.p, '%', text.n) == NULL)
+    char bytes[REASON_MAX] _uninitialized_;
+    struct buf shown = BUF_ON(bytes);
+    size_t plain = 0;
+    while (plain < text.n && text.p[plain] >= ' ' && text.p[plain] < 0x7f && text.p[plain] != '%')
+        plain++;
+    if (plain == text.n) {
         jwrite_str(w, text);
-    else
-        jwrite_str_replacing(w, text, '%', STR(" percent"));
+        return;
+    }
+    buf_put_printable(&shown, text);
+    jwrite_str_replacing(w, buf_str(&shown), '%', STR(" percent"));
 }
 
 void extender_write_filter_error(struct buf *out, struct str error)

@@ -60,9 +60,17 @@ static size_t jwrite_put_odd(struct buf *out, const char *p, const char *end)
     static const char letters[] = "\"\\bfnrt";
     unsigned char c = (unsigned char)*p;
     if (c >= 0x80) {
-        size_t n = jscan_utf8(p, end);
-        buf_put(out, n == 0 ? STR("\xef\xbf\xbd") : (struct str){p, n});
-        return n == 0 ? 1 : n;
+        uint32_t rune = 0;
+        size_t n = str_utf8((struct str){p, (size_t)(end - p)}, &rune);
+        if (n == 0)
+            buf_put(out, STR("\xef\xbf\xbd"));
+        else if (!str_is_unprintable(rune))
+            buf_put(out, (struct str){p, n});
+        else if (rune > 0xffff)
+            buf_printf(out, "\\u%04x\\u%04x", 0xd7c0 + (rune >> 10), 0xdc00 + (rune & 0x3ff));
+        else
+            buf_printf(out, "\\u%04x", rune);
+        return MAX_OF(n, (size_t)1);
     }
     const char *found = memchr(controls, c, sizeof(controls) - 1);
     if (found != NULL) {

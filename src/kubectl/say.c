@@ -12,7 +12,7 @@ void kubectl_say_part(struct str text, bool begins, bool ends)
 {
     char bytes[4 * TEXT_MAX]; /* one byte becomes at most four */
     struct buf shown = BUF_ON(bytes);
-    text_put_printable(&shown, str_head(text, TEXT_MAX - 1));
+    buf_put_printable(&shown, str_head(text, TEXT_MAX - 1));
     (void)fprintf(stderr, "%s%.*s%s", begins ? "kubectl cardpack: " : "", STR_ARG(buf_str(&shown)),
                   ends ? "\n" : "");
 }

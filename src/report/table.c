@@ -4,21 +4,6 @@
 
 #include <stdio.h>
 
-void text_put_printable(struct buf *out, struct str s)
-{
-    while (s.n > 0) {
-        uint32_t rune = 0;
-        size_t n = str_utf8(s, &rune);
-        if (n == 0)
-            buf_put(out, STR("\xef\xbf\xbd"));
-        else if (str_is_unprintable(rune))
-            buf_printf(out, rune > 0xff ? "\\u%04x" : "\\x%02x", rune);
-        else
-            buf_put(out, (struct str){s.p, n});
-        s = str_skip(s, n == 0 ? 1 : n);
-    }
-}
-
 struct str text_printable(struct str s, struct arena *a)
 {
     struct buf b;
@@ -28,7 +13,7 @@ struct str text_printable(struct str s, struct arena *a)
     if (plain)
         return arena_dup(a, s);
     buf_init(&b, 6 * s.n + 1);
-    text_put_printable(&b, s);
+    buf_put_printable(&b, s);
     return arena_keep(a, &b);
 }
 

@@ -16,7 +16,7 @@ static void main_say(const char *text)
 {
     char bytes[2048];
     struct buf shown = BUF_ON(bytes);
-    text_put_printable(&shown, str_of(text));
+    buf_put_printable(&shown, str_of(text));
     (void)fprintf(stderr, "cardpack-sim: %.*s\n", STR_ARG(buf_str(&shown)));
 }
 

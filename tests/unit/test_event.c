@@ -188,6 +188,26 @@ START_TEST(a_message_is_cut)
 
 END_TEST
 
+/* kubectl describe would show them to a terminal as they are. */
+START_TEST(a_message_is_printable)
+{
+    struct buf text;
+    event_put_message(
+        &out, STR("\x1b[2J \xc2\x9b \xe2\x80\xae\xe2\x80\xac \xe2\x81\xa6\xe2\x81\xa9 \xc3\xa4"),
+        false);
+    ck_assert_str_is(buf_str(&out), "\\x1b[2J \\x9b \\u202e\\u202c \\u2066\\u2069 \xc3\xa4");
+    buf_init(&text, 8192);
+    for (size_t i = 0; i < 500; i++)
+        buf_put(&text, STR("\xc2\x9b"));
+    buf_clear(&out, SIZE_MAX);
+    event_put_message(&out, buf_str(&text), true);
+    ck_assert_uint_eq(out.n, 32 + 992);
+    ck_assert(str_ends(buf_str(&out), STR("\\x9b\\x9b")));
+    buf_done(&text);
+}
+
+END_TEST
+
 static char long_text[EVENT_NAME_BYTES + 1];
 
 #define LONG(n) ((struct str){long_text, (n)})
@@ -249,6 +269,7 @@ int main(void)
     tcase_add_test(tc, a_count_beyond_its_field);
     tcase_add_test(tc, a_long_pod_name);
     tcase_add_loop_test(tc, a_message_is_cut, 0, COUNT_OF(messages));
+    tcase_add_test(tc, a_message_is_printable);
     tcase_add_loop_test(tc, what_fits, 0, COUNT_OF(subjects));
     tcase_add_test(tc, without_memory);
     suite_add_tcase(suite, tc);

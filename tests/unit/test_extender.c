@@ -364,11 +364,15 @@ START_TEST(writes_errors)
     ck_assert_str_is(buf_str(&out), "{\"Error\":\"\"}");
     buf_clear(&out, 0);
     extender_write_bind(&out, STR("no\n"));
-    ck_assert_str_is(buf_str(&out), "{\"Error\":\"no\\n\"}");
+    ck_assert_str_is(buf_str(&out), "{\"Error\":\"no\\\\x0a\"}");
+    buf_clear(&out, 0);
+    extender_write_bind(&out, STR("\"\x1b[2J\xc2\x9b%\xe2\x80\xae\xe2\x80\xac\xc3\xa4\x7f\xff\""));
+    ck_assert_str_is(buf_str(&out), "{\"Error\":\"\\\"\\\\x1b[2J\\\\x9b percent\\\\u202e\\\\u202c"
+                                    "\xc3\xa4\\\\x7f\xef\xbf\xbd\\\"\"}");
     buf_clear(&out, 0);
     extender_write_bind(&out, STR("%25% \"%\"\n%"));
     ck_assert_str_is(buf_str(&out),
-                     "{\"Error\":\" percent25 percent \\\" percent\\\"\\n percent\"}");
+                     "{\"Error\":\" percent25 percent \\\" percent\\\"\\\\x0a percent\"}");
     buf_clear(&out, 0);
     extender_write_filter_error(&out, STR("100%"));
     ck_assert_str_is(buf_str(&out),

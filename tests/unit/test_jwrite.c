@@ -93,6 +93,12 @@ static const struct {
     {STR("\0\x01\x1f\x7f"), "\"\\u0000\\u0001\\u001f\x7f\""},
     {STR("gr\xc3\xbc\xc3\x9f"), "\"gr\xc3\xbc\xc3\x9f\""},
     {STR("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\""},
+    {STR("a\xc2\x9b"
+         "2J\xc2\xa0"),
+     "\"a\\u009b2J\xc2\xa0\""}, /* it would clear the screen */
+    {STR("\xe2\x80\xae\xe2\x80\xac"), "\"\\u202e\\u202c\""},
+    {STR("\xe2\x81\xa6\xe2\x81\xa9"), "\"\\u2066\\u2069\""},
+    {STR("\xf3\xa0\x81\x81x"), "\"\\udb40\\udc41x\""},
     {STR("\xff"), "\"\xef\xbf\xbd\""},
     {STR("a\xc3"), "\"a\xef\xbf\xbd\""},
     {STR("\xed\xa0\x80"), "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},

@@ -14,25 +14,26 @@
 static inline bool jscan_is_plain(char c)
 {
     unsigned char u = (unsigned char)c;
-    return u >= 0x20 && u < 0x80 && u != '"' && u != '\\';
+    return u >= 0x20 && u < 0x7f && u != '"' && u != '\\';
 }
 
 /*
- * The first byte from p on that is a quote, a backslash, a control character or not ASCII; end if
- * none.
+ * The first byte from p on that is a quote, a backslash, a control character (DEL too) or not
+ * ASCII; end if none.
  */
 static inline const char *jscan_plain(const char *p, const char *end)
 {
 #if defined(__SSE2__) && !defined(JSCAN_PORTABLE)
     const __m128i quote = _mm_set1_epi8('"');
     const __m128i backslash = _mm_set1_epi8('\\');
-    const __m128i space = _mm_set1_epi8(' ');
+    const __m128i one = _mm_set1_epi8(1);
+    const __m128i after_space = _mm_set1_epi8(' ' + 1);
     while (end - p >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)p);
-        /* The comparison is signed, so bytes from 0x80 on also count as less than a space. */
+        /* The comparison is signed: with one more, DEL and the bytes from 0x80 on are negative. */
         __m128i odd = _mm_or_si128(
             _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, backslash)),
-            _mm_cmplt_epi8(bytes, space));
+            _mm_cmplt_epi8(_mm_add_epi8(bytes, one), after_space));
         unsigned mask = (unsigned)_mm_movemask_epi8(odd);
         if (mask != 0)
             return p + __builtin_ctz(mask);

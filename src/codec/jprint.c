@@ -44,48 +44,11 @@ static void jprint_put_line(struct printer *p, unsigned depth, unsigned step)
     jprint_put_spaces(p->out, depth * step);
 }
 
-/* Whether s has characters that are unsafe for a terminal and that JSON does not escape. */
-static bool jprint_is_hidden(struct str s)
-{
-    while (s.n > 0) {
-        uint32_t rune = 0;
-        size_t n = str_utf8(s, &rune);
-        if (rune >= 0x7f && str_is_unprintable(rune))
-            return true;
-        s = str_skip(s, MAX_OF(n, (size_t)1));
-    }
-    return false;
-}
-
-static void jprint_put_json_rune(struct buf *out, uint32_t rune, struct str bytes)
-{
-    if (rune == '"' || rune == '\\')
-        buf_printf(out, "\\%c", (char)rune);
-    else if (rune > 0xffff && str_is_unprintable(rune))
-        buf_printf(out, "\\u%04x\\u%04x", 0xd800 + ((rune - 0x10000) >> 10),
-                   0xdc00 + ((rune - 0x10000) & 0x3ff));
-    else if (str_is_unprintable(rune))
-        buf_printf(out, "\\u%04x", rune);
-    else
-        buf_put(out, bytes);
-}
-
 static void jprint_put_json_string(struct buf *out, struct str s)
 {
     struct jwrite w;
     jwrite_init(&w, out);
-    if (!jprint_is_hidden(s)) {
-        jwrite_str(&w, s.p == NULL ? STR("") : s);
-        return;
-    }
-    buf_putc(out, '"');
-    while (s.n > 0) {
-        uint32_t rune = 0xfffd;
-        size_t n = str_utf8(s, &rune);
-        jprint_put_json_rune(out, rune, n == 0 ? STR("\xef\xbf\xbd") : (struct str){s.p, n});
-        s = str_skip(s, MAX_OF(n, (size_t)1));
-    }
-    buf_putc(out, '"');
+    jwrite_str(&w, s.p == NULL ? STR("") : s);
 }
 
 /* ---- JSON ---- */

@@ -90,7 +90,7 @@ static const struct {
     {STR("plain"), "\"plain\""},
     {STR("a\"b\\c/d"), "\"a\\\"b\\\\c/d\""},
     {STR("\b\f\n\r\t"), "\"\\b\\f\\n\\r\\t\""},
-    {STR("\0\x01\x1f\x7f"), "\"\\u0000\\u0001\\u001f\x7f\""},
+    {STR("\0\x01\x1f\x7f"), "\"\\u0000\\u0001\\u001f\\u007f\""},
     {STR("gr\xc3\xbc\xc3\x9f"), "\"gr\xc3\xbc\xc3\x9f\""},
     {STR("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\""},
     {STR("a\xc2\x9b"

@@ -446,8 +446,9 @@ static enum fits fits_beside(unsigned node, const struct pod_object *p)
     int64_t kept = 0;
     int64_t size = node_object_card_size(n, 0);
     int64_t limit = node_object_limit(n);
-    if (!all_simple(node, p, &kept) || kept > size - (card.mem - going.mem) ||
-        kept > limit - (sum.counted - going.counted))
+    /* An allocation may name more than its pod's spec: the node's sums then differ. */
+    if (!all_simple(node, p, &kept) || sum.mem > sum.counted ||
+        kept > size - (card.mem - going.mem) || kept > limit - (sum.counted - going.counted))
         return FITS_PERHAPS;
     int64_t most = MAX_OF(sum.counted, sum.counted - going.counted + kept);
     return pod_object_mem(p) <= MIN_OF(size - card.mem - kept, limit - most) ? FITS : FITS_NOT;

@@ -55,6 +55,7 @@ struct binding {
     struct str namespace;
     struct str name;
     struct str uid;
+    uint64_t version; /* resourceVersion of the pod that was judged; 0: not known */
     struct str node;
     int64_t mem;
     struct str idx; /* empty: a bare Binding without annotations, for a pod without a card */
@@ -68,7 +69,8 @@ struct binding {
 
 /*
  * Writes the Binding with the annotations of its dialect and the UID. The API server copies the
- * annotations to the pod in the transaction that sets nodeName. Newer API servers check the UID as
- * a precondition.
+ * annotations to the pod in the transaction that sets nodeName. API servers from 1.27 on check the
+ * UID and the resourceVersion as preconditions (registry/core/pod/storage, BindingREST), older ones
+ * ignore both.
  */
 void kube_write_binding(struct jwrite *w, const struct binding *b);

@@ -161,6 +161,7 @@ struct cache_event {
             struct str name;
             struct str node;
             const struct request *request; /* must ask for something */
+            uint64_t version;              /* of the object with this request */
         } reserve;
 
         struct {
@@ -185,6 +186,7 @@ struct effect {
     uint32_t card;         /* RESERVE, RENEW: the first of its cards */
     int64_t card_total;    /* the total of that card */
     uint64_t assume_ns;    /* RESERVE, RENEW: strictly increasing on a node */
+    uint64_t version;      /* RENEW: the latest shown with the reserved request; 0: not known */
     bool odd_lock;         /* NODE_SET: it has a new lock, which can't be true */
     unsigned bad_tokens;   /* HEALTH_SET: tokens that are not a card index */
     unsigned swept;        /* LIST_END: removed objects */
@@ -199,7 +201,8 @@ struct effect {
  *     list. LIST_END: an object of this list was lost, so nothing is removed: list again;
  *   RESERVE: ERR_UNAVAILABLE with effect.verdict; ERR_CONFLICT if the pod already holds memory;
  *   RENEW: ERR_UNAVAILABLE with effect.verdict if the card has become infeasible for the pod since;
- *     ERR_NOTFOUND if the pod has no reservation;
+ *     ERR_CONFLICT if its object now has another request than the reserved one; ERR_NOTFOUND if
+ *     the pod has no reservation;
  *   KEEP: ERR_NOTFOUND if no list or watch showed the pod, or if the node does not exist or lacks
  *     such cards; ERR_CONFLICT if the pod already holds memory;
  *   CONFIRM, POD_READ: ERR_NOTFOUND if no such pod holds memory (it was deleted, or the reservation

@@ -56,6 +56,7 @@ struct pod {
     struct node *nominated; /* until it is bound: the node that a scheduler nominated; or NULL */
     int32_t card;           /* its first card; -1: charged to the node only */
     uint32_t created_s; /* Unix time of creation, or of the first object seen; 0: no object yet */
+    uint64_t version;   /* resourceVersion of the last object; 0: not known */
     uint64_t assume_ns;
     struct pod *next; /* in node->pods, or in claim->claims */
     struct pod *prev;

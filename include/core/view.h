@@ -102,6 +102,7 @@ struct pod_view {
     struct str nominated; /* status.nominatedNodeName: a scheduler has evicted pods for it there */
     struct str mem_overhead; /* spec.overhead of GPUSHARE_RESOURCE_MEM; nearly always absent */
     struct host host;        /* the effective request of CPU and memory, see codec/kube.h */
+    uint64_t version;        /* metadata.resourceVersion; 0: absent, or not a number */
     uint32_t created_s;      /* metadata.creationTimestamp, Unix time; 0: absent */
     int32_t priority;        /* spec.priority; 0: absent */
     bool never_preempts;     /* spec.preemptionPolicy is Never */

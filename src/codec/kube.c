@@ -151,6 +151,8 @@ static void kube_read_pod_metadata(struct jread *r, struct arena *a, struct pod_
             pod->namespace = jread_str(r);
         else if (str_eq(key, STR("uid")))
             pod->uid = jread_str(r);
+        else if (str_eq(key, STR("resourceVersion")))
+            (void)str_to_u64(jread_str(r), UINT64_MAX, &pod->version);
         else if (str_eq(key, STR("creationTimestamp")))
             kube_read_time(r, &pod->created_s);
         else if (str_eq(key, STR("deletionTimestamp")))

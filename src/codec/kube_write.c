@@ -2,7 +2,7 @@
 #include "codec/kube.h"
 #include "core/gpushare.h"
 
-static void kube_write_number_annotation(struct jwrite *w, struct str key, uint64_t value)
+static void kube_write_number_text(struct jwrite *w, struct str key, uint64_t value)
 {
     char digits[24];
     struct buf text = BUF_ON(digits);
@@ -22,7 +22,7 @@ static void kube_write_other_annotations(struct jwrite *w, const struct binding 
     if (d->assigned.p != NULL)
         jwrite_str_at(w, d->assigned, STR("false"));
     if (d->assume_time.p != NULL)
-        kube_write_number_annotation(w, d->assume_time, b->assume_ns);
+        kube_write_number_text(w, d->assume_time, b->assume_ns);
     if (b->dialect == DIALECT_ELASTIC)
         jwrite_str_at(w, STR("elasticgpu.io/assumed"), STR("true"));
     if (b->dialect == DIALECT_TENCENT)
@@ -49,18 +49,18 @@ static void kube_write_devices(struct jwrite *w, const struct binding *b)
     jwrite_str_at(w, d->idx, b->idx);
     jwrite_str_at(w, d->todo, b->idx);
     jwrite_str_at(w, d->node, b->node);
-    kube_write_number_annotation(w, d->assume_time, kube_write_time_of(b->dialect, seconds));
+    kube_write_number_text(w, d->assume_time, kube_write_time_of(b->dialect, seconds));
     jwrite_str_at(w, d->assigned, dialect_waits(b->dialect));
-    kube_write_number_annotation(w, d->time, seconds);
+    kube_write_number_text(w, d->time, seconds);
 }
 
 static void kube_write_gpushare_annotations(struct jwrite *w, const struct binding *b)
 {
     jwrite_str_at(w, GPUSHARE_ANNOTATION_IDX, b->idx);
-    kube_write_number_annotation(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
-    kube_write_number_annotation(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
+    kube_write_number_text(w, GPUSHARE_ANNOTATION_DEV, (uint64_t)b->card_total);
+    kube_write_number_text(w, GPUSHARE_ANNOTATION_POD, (uint64_t)b->mem);
     jwrite_str_at(w, GPUSHARE_ANNOTATION_ASSIGNED, STR("false"));
-    kube_write_number_annotation(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
+    kube_write_number_text(w, GPUSHARE_ANNOTATION_ASSUME_TIME, b->assume_ns);
     if (b->allocation.n > 0)
         jwrite_str_at(w, GPUSHARE_ANNOTATION_ALLOCATION, b->allocation);
     if (b->cores.n > 0)
@@ -88,6 +88,8 @@ void kube_write_binding(struct jwrite *w, const struct binding *b)
     jwrite_str_at(w, STR("name"), b->name);
     jwrite_str_at(w, STR("namespace"), b->namespace);
     jwrite_str_at(w, STR("uid"), b->uid);
+    if (b->version > 0)
+        kube_write_number_text(w, STR("resourceVersion"), b->version);
     if (b->idx.n > 0)
         kube_write_annotations(w, b);
     jwrite_object_end(w);

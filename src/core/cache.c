@@ -303,6 +303,7 @@ static void cache_tell_reservation(const struct pod *p, struct effect *ret)
     ret->card = (uint32_t)MAX_OF(p->card, 0);
     ret->card_total = p->card < 0 ? 0 : p->node->cards[p->card].total;
     ret->assume_ns = p->assume_ns;
+    ret->version = p->version;
 }
 
 static enum errc cache_apply_renew(struct cache *c, struct str uid, uint64_t now_ns,
@@ -311,22 +312,14 @@ static enum errc cache_apply_renew(struct cache *c, struct str uid, uint64_t now
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL || p->state != POD_RESERVED)
         return ERR_NOTFOUND;
+    if (p->unwanting || (p->edited != NULL && !request_alike(p->edited, p->request)))
+        return ERR_CONFLICT;
     ret->verdict = fit_keep(p);
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;
     cache_assume(p->node, p, now_ns);
     cache_tell_reservation(p, ret);
     return OK;
-}
-
-/* The event's pod, which is new or pending. */
-static struct pod *cache_pod_get_or_add(struct cache *c, const struct cache_event *e,
-                                        const struct request *r)
-{
-    struct pod *p = map_get(&c->pods, e->reserve.uid);
-    if (p == NULL)
-        return cache_pod_add(c, e->reserve.uid, e->reserve.namespace, e->reserve.name, r);
-    return p;
 }
 
 /* Ends a reservation: its cards are released. */
@@ -375,7 +368,8 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
         return ERR_UNAVAILABLE;
     assert(n != NULL && (there.n > 0) == request_shares(&r));
     bool known = p != NULL;
-    p = cache_pod_get_or_add(c, e, &r);
+    if (!known)
+        p = cache_pod_add(c, e->reserve.uid, e->reserve.namespace, e->reserve.name, &r);
     if (p == NULL)
         return ERR_NOMEM;
     if (cache_reserve_on(c, p, n, &r, &there) != OK) {
@@ -384,6 +378,7 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
         return ERR_NOMEM;
     }
     cache_pod_set_state(c, p, POD_RESERVED);
+    p->version = e->reserve.version;
     ret->verdict = fit_keep(p);
     if (ret->verdict != VERDICT_FITS) {
         cache_cancel(c, p);

@@ -196,6 +196,7 @@ enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *
     }
     request_give(&c->requests, p->edited);
     p->edited = edited;
+    p->version = view->version;
     node_note_deletion(p, view->deleting);
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
@@ -238,6 +239,7 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
         return ERR_NOMEM;
     }
     cache_charge_set_request(c, p, request);
+    p->version = view->version;
     p->said_allocation = view->said_allocation;
     p->said_cores = view->said_cores;
     c->pending_version += same ? 0 : 1;

@@ -60,7 +60,8 @@ struct posted binding_read(struct str body, struct str ns, struct str name)
     api_check(strcmp(text_of(metadata, "name").z, b.name.z) == 0);
     api_check(strcmp(text_of(metadata, "namespace").z, b.ns.z) == 0);
     api_check(strcmp(text_of(target, "kind").z, "Node") == 0);
-    api_check(json_object_get(metadata, "resourceVersion") == NULL);
+    if (json_object_get(metadata, "resourceVersion") != NULL)
+        b.version = text_of(metadata, "resourceVersion");
     b.uid = text_of(metadata, "uid");
     b.node = text_of(target, "name");
     b.bare = notes == NULL;
@@ -109,17 +110,32 @@ static struct outcome refusal(unsigned status, const char *reason, const char *d
     return out;
 }
 
+bool binding_is_outdated(const struct posted *b, const struct pod_object *p)
+{
+    struct name version = name_of("", p->rv);
+    return !store.ignores_preconditions && b->version.z[0] != '\0' &&
+           strcmp(version.z, b->version.z) != 0;
+}
+
 struct outcome binding_commit(const struct posted *b, unsigned *ret_slot)
 {
-    char more[128];
+    char more[160];
     unsigned slot = store_find_pod(name_str(&b->ns), name_str(&b->name));
     if (slot == MAX_PODS)
         return refusal(404, "NotFound", ",\"details\":{\"kind\":\"pods\"}", "pod", b, "not found");
     struct pod_object p = store.pods[slot];
-    if (!store.ignores_uids && !str_eq(name_str(&p.uid), name_str(&b->uid))) {
+    if (!store.ignores_preconditions && !str_eq(name_str(&p.uid), name_str(&b->uid))) {
         (void)snprintf(more, sizeof(more),
                        "Precondition failed: UID in precondition: %s, UID in object meta: %s",
                        b->uid.z, p.uid.z);
+        return refusal(409, "Conflict", ",\"details\":{\"kind\":\"pods\"}",
+                       "Operation cannot be fulfilled on pods", b, more);
+    }
+    if (binding_is_outdated(b, &p)) {
+        (void)snprintf(more, sizeof(more),
+                       "Precondition failed: ResourceVersion in precondition: %.20s, "
+                       "ResourceVersion in object meta: %llu",
+                       b->version.z, (unsigned long long)p.rv);
         return refusal(409, "Conflict", ",\"details\":{\"kind\":\"pods\"}",
                        "Operation cannot be fulfilled on pods", b, more);
     }

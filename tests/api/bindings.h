@@ -12,6 +12,7 @@ struct posted {
     struct name ns;
     struct name name;
     struct name uid;
+    struct name version; /* resourceVersion, its precondition; empty: none */
     struct name node;
     struct name idx;
     struct name dev;
@@ -37,6 +38,9 @@ struct posted binding_read(struct str body, struct str ns, struct str name);
 
 /* Merges the annotations into the pod. */
 void binding_annotate(const struct posted *b, struct pod_object *p);
+
+/* Whether the Binding is for another version of the pod than this one, and the API server minds. */
+bool binding_is_outdated(const struct posted *b, const struct pod_object *p);
 
 /* One transaction: sets nodeName and merges the annotations, or says why not. *ret_slot is the
  * pod's if it is done. */

@@ -288,9 +288,9 @@ struct store {
     struct class_object classes[MAX_CLASSES];
     unsigned n_pods; /* slots in use */
     unsigned n_nodes;
-    bool serves_dra;                         /* resource.k8s.io/v1, as API servers from 1.34 on */
-    bool ignores_uids;                       /* of Bindings, as API servers before 1.27 do */
-    uint64_t (*now_ms)(void);                /* NULL: it is always 0 */
+    bool serves_dra;            /* resource.k8s.io/v1, as API servers from 1.34 on */
+    bool ignores_preconditions; /* UID and resourceVersion of Bindings, as before 1.27 */
+    uint64_t (*now_ms)(void);   /* NULL: it is always 0 */
     void (*changed)(const struct change *c); /* called after a write; may be NULL */
 };
 

@@ -142,6 +142,11 @@ class Daemon:
         except ValueError:
             return status, answer.decode(errors="replace")
 
+    def metric(self, series: str) -> float:
+        """The value of this series, with its labels."""
+        rows = [row.rsplit(" ", 1) for row in self.exchange("GET", "/metrics")[1].decode().splitlines()]
+        return float(dict(row for row in rows if len(row) == 2)[series])
+
     def exchange(
         self,
         method: str,

@@ -233,7 +233,7 @@ class FakeApi:
         self._drop_connection()
 
     def configure(self, **settings: Json) -> None:
-        """bookmark_seconds, uid_precondition (False: as before 1.27), delay_ms={verb: ms}."""
+        """bookmark_seconds, preconditions (False: as before 1.27), delay_ms={verb: ms}."""
         self.must("POST", "/_config", settings)
 
     def world(self, **shape: int) -> None:

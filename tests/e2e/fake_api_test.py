@@ -132,7 +132,7 @@ class FakeApiTest(unittest.TestCase):
         self.assertEqual((status, body["details"]["kind"]), (409, "pods/binding"))
         self.assertIn('already assigned to node "n1"', body["message"])
         self.assertEqual(self.api.pod("a"), pod)
-        self.api.configure(uid_precondition=False)
+        self.api.configure(preconditions=False)
         self.api.create_pod("b")
         self.assertEqual(self.bind("b", "n1", uid="other")[0], 201)
 

@@ -430,8 +430,8 @@ class Server:
         for name, value in given.items():
             if name == "bookmark_seconds":
                 self.bookmark_seconds = float(value)
-            elif name == "uid_precondition":
-                self.store.uid_precondition = bool(value)
+            elif name == "preconditions":
+                self.store.preconditions = bool(value)
             elif name == "delay_ms":
                 self.delay_ms = {verb: float(ms) for verb, ms in value.items()}
             else:

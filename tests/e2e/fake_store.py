@@ -114,7 +114,7 @@ class Store:
     def __init__(self) -> None:
         self.rv = 1000
         self.compacted = 0  # watches from older versions are refused
-        self.uid_precondition = True  # as 1.27 and later
+        self.preconditions = True  # as 1.27 and later
         self.history: deque[Change] = deque()
         self.on_change: list[Callable[[Change], None]] = []
         # None: an object of the generated world that was deleted.
@@ -342,10 +342,17 @@ class Store:
             raise Refused(500, "", "target.name: Required value")
         pod = copy.deepcopy(self._existing("pods", namespace, name))
         uid = metadata.get("uid")
-        if self.uid_precondition and uid and uid != pod["metadata"]["uid"]:
+        if self.preconditions and uid and uid != pod["metadata"]["uid"]:
             text = (
                 f"Precondition failed: UID in precondition: {uid}, "
                 f"UID in object meta: {pod['metadata']['uid']}"
+            )
+            raise Refused(409, "Conflict", text, {"name": name, "kind": "pods"})
+        version = metadata.get("resourceVersion")
+        if self.preconditions and version and version != pod["metadata"]["resourceVersion"]:
+            text = (
+                f"Precondition failed: ResourceVersion in precondition: {version}, "
+                f"ResourceVersion in object meta: {pod['metadata']['resourceVersion']}"
             )
             raise Refused(409, "Conflict", text, {"name": name, "kind": "pods"})
         if pod["metadata"].get("deletionTimestamp"):

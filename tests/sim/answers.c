@@ -10,7 +10,7 @@ static void bind_answered(const struct ask *a)
     unsigned slot = store_find_uid(name_str(&a->uid));
     sim_check(slot != MAX_PODS);
     const struct pod_object *p = &store.pods[slot];
-    bool excepted = !world.set.uid_precondition && !p->exists;
+    bool excepted = !world.set.preconditions && !p->exists;
     sim_check(excepted || strcmp(p->node.z, a->node.z) == 0);
 }
 

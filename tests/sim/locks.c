@@ -99,7 +99,7 @@ static unsigned named_by(const struct lock_object *l)
 bool locks_strict(void)
 {
     return world.set.permille[FAULT_FOREIGN] == 0 && world.set.permille[FAULT_NODES] == 0 &&
-           !world.set.foreign && world.set.uid_precondition && !world.set.rogue;
+           !world.set.foreign && world.set.preconditions && !world.set.rogue;
 }
 
 /* ---- writes ---- */

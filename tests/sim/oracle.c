@@ -321,11 +321,13 @@ void oracle_posted(struct order *o)
     sim_check(slot != MAX_PODS);
     const struct pod_object *p = &store.pods[slot];
     sim_check(strcmp(p->name.z, o->is.name.z) == 0 && strcmp(p->ns.z, o->is.ns.z) == 0);
+    o->decision = NULL;
+    if (binding_is_outdated(&o->is, p))
+        return; /* it is about an older object, and will be refused */
     sim_check(o->is.bare == !pod_object_shares(p) && !pod_object_bad(p));
     oracle.posts[slot]++;
     if (world.set.faultless)
         sim_check(oracle.posts[slot] == 1);
-    o->decision = NULL;
     if (!pod_object_wants(p))
         return;
     const struct decision *d = decision_of(o);
@@ -566,7 +568,7 @@ void oracle_committed(const struct order *o, unsigned slot)
     world.binds++;
     trace("bound", name_str(&p->uid), pod_object_card(p), (int64_t)o->sender);
     if (strcmp(p->uid.z, o->is.uid.z) != 0) {
-        sim_check(!world.set.uid_precondition);
+        sim_check(!world.set.preconditions);
         trace("bound for another", name_str(&o->is.uid), 0, 0);
         return;
     }
@@ -577,6 +579,7 @@ void oracle_committed(const struct order *o, unsigned slot)
         note_rogue(o);
         return;
     }
+    order_check_request(o, p);
     oracle.ours_rv[slot] = oracle.placed_rv[slot];
     oracle.by[slot] = d;
     check_place(p, d);

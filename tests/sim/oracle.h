@@ -70,6 +70,8 @@ struct order {
 /* Checks the Binding against the decision. */
 void order_check(const struct order *o, const struct decision *d);
 
+void order_check_request(const struct order *o, const struct pod_object *p);
+
 void oracle_reset(void);
 
 /* Notes a change of an object, which has just been made. */

@@ -166,6 +166,19 @@ void order_check(const struct order *o, const struct decision *d)
     sim_check(all.n == pod_object_cards(&p) || pod_object_cards(&p) == 1);
 }
 
+/* A pod is bound with the request that was reserved, whatever its author writes meanwhile. An API
+ * server before 1.27 binds it all the same. */
+void order_check_request(const struct order *o, const struct pod_object *p)
+{
+    const struct proc *sender = &procs[o->sender];
+    if (!world.set.preconditions || !proc_runs(sender) || sender->incarnation != o->incarnation ||
+        !pod_object_named(p))
+        return;
+    const struct pod *its = cache_pod(&sender->daemon.service.cache, name_str(&p->uid));
+    if (its != NULL && its->state == POD_RESERVED)
+        sim_check(its->request->percent == p->percent);
+}
+
 void oracle_sent(const struct proc *p, uint64_t sent_ms)
 {
     uint64_t lasts_ms = sim_loop_really_ms(p, world.set.own[p->id].renew_ms);

@@ -58,7 +58,7 @@ void server_reset(void)
     store_reset();
     store.now_ms = now_ms;
     store.changed = on_changed;
-    store.ignores_uids = !world.set.uid_precondition;
+    store.ignores_preconditions = !world.set.preconditions;
     store.serves_dra = world.set.kinds[KIND_CLAIMS];
     server.up = true;
     server.token = 1;

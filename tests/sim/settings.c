@@ -196,7 +196,7 @@ void settings_draw(struct swarm *s, uint64_t seed)
     *s = (struct swarm){
         .seed = seed,
         .faultless = SOME(12) == 0,
-        .uid_precondition = SOME(3) > 0,
+        .preconditions = SOME(3) > 0,
         .replicas = 1 + SOME(3) * SOME(2),
         .nodes = 1 + SOME(4),
         .max_cards = 1 + SOME(4),

@@ -104,9 +104,9 @@ struct swarm {
     bool partition;    /* each card belongs to DRA or to cardpack; see claims.h */
     bool dra_on;       /* the setting dra is on, else auto */
     bool faultless;
-    bool takeovers;        /* mainly about takeovers while a Binding is under way */
-    bool rogue;            /* the time rules of server.h are broken, rarely */
-    bool uid_precondition; /* as API servers from 1.27 on */
+    bool takeovers;     /* mainly about takeovers while a Binding is under way */
+    bool rogue;         /* the time rules of server.h are broken, rarely */
+    bool preconditions; /* of Bindings: UID and resourceVersion, as API servers from 1.27 on */
     unsigned replicas;
     bool elects; /* else there is one replica, without leader election */
 

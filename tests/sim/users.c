@@ -210,11 +210,18 @@ static struct name some_index(unsigned n)
 
 static void edit(void)
 {
-    unsigned slot = some_pod(any);
+    struct name node;
+    unsigned slot = draw(4) == 0 ? pod_in_work(&node) : some_pod(any);
     if (slot == MAX_PODS)
         return;
     struct pod_object p = store.pods[slot];
     if (plugins_edit(&p)) {
+        store_put_pod(slot, &p);
+        return;
+    }
+    /* An API server before 1.27 binds the pod all the same. */
+    if (world.set.preconditions && p.node.z[0] == '\0' && kind(KIND_PERCENT) && draw(2) == 0) {
+        p.percent = 1 + draw(100);
         store_put_pod(slot, &p);
         return;
     }

@@ -21,6 +21,7 @@ struct asked {
     bool post;
     char pod[16];
     uint64_t assume_ns;
+    uint64_t version; /* of a Binding */
 };
 
 struct asker {
@@ -67,6 +68,10 @@ static inline void on_post(struct backend *b, struct backend_call *c, const stru
     ck_assert_uint_gt(binding->idx.n, 0);
     c->pod = (struct pod_view){.uid = STR("no longer valid")}; /* see backend.h */
     note(c, true, binding->name, binding->assume_ns);
+    for (size_t i = 0; i < CALLS; i++) {
+        if (fixture.asked[i].call == c)
+            fixture.asked[i].version = binding->version;
+    }
 }
 
 static inline void on_get(struct backend *b, struct backend_call *c, struct str namespace,
@@ -264,6 +269,27 @@ static inline void get_says(const char *pod, const char *node, const char *idx)
                                .node = str_of(node),
                                .phase = STR("Pending"),
                                .idx = str_of(idx),
+                               .containers = &container,
+                               .n_containers = 1};
+    c->done(c);
+    fake_turn(fixture.loop);
+}
+
+/* Answers the GET: the pod is unbound, has this version, and asks for `mem`. */
+static inline void get_says_version(const char *pod, uint64_t version, const char *mem)
+{
+    struct container_view container = {.name = STR("c"), .mem = str_of(mem)};
+    ck_assert(reads(pod));
+    struct asked *a = call_of(pod);
+    struct backend_call *c = a->call;
+    a->call = NULL;
+    c->get = GET_FOUND;
+    c->err = (struct err)ERR_INIT;
+    c->pod = (struct pod_view){.uid = str_of(pod),
+                               .namespace = STR("ns"),
+                               .name = str_of(pod),
+                               .version = version,
+                               .phase = STR("Pending"),
                                .containers = &container,
                                .n_containers = 1};
     c->done(c);

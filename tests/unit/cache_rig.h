@@ -73,6 +73,7 @@ struct shown {
     const char *assume; /* NULL: no annotation */
     const char *assigned;
     const char *app; /* a label; NULL: none */
+    uint64_t version;
     bool deleting;
     bool leftovers; /* an allocation and compute of another Binding */
     enum container_kind kind;
@@ -87,6 +88,7 @@ static inline enum errc pod_event(struct rig *r, enum cache_event_type type, str
                             .pod = {.uid = str_of(s.uid),
                                     .namespace = STR("ns"),
                                     .name = str_of(s.uid),
+                                    .version = s.version,
                                     .node = str_of(s.node),
                                     .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
                                     .deleting = s.deleting,

@@ -81,6 +81,110 @@ START_TEST(a_read_shows_it_elsewhere)
 
 END_TEST
 
+/* ---- a pod that is edited while it is being bound ---- */
+
+#define OUTDATED "Precondition failed: ResourceVersion in precondition: 5"
+
+START_TEST(an_edit_of_something_else_costs_a_read)
+{
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "a", .version = 5);
+    struct asker *a = ask("a");
+    ck_assert_uint_eq(call_of("a")->version, 5);
+    post_says("a", POST_OUTDATED, OUTDATED);
+    get_says_version("a", 7, "8");
+    pod_set(&fixture.rig, .uid = "a", .version = 6);
+    pass(200);
+    ck_assert_uint_eq(call_of("a")->version, 7);
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+    ck_assert_int_eq(used(), 8);
+    bind_fixture_close();
+}
+
+END_TEST
+
+/* The watch shows the edit first. */
+START_TEST(the_version_that_the_watch_shows_is_sent)
+{
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "a", .version = 5);
+    struct asker *a = ask("a");
+    post_says("a", POST_THROTTLED, "later");
+    pod_set(&fixture.rig, .uid = "a", .version = 6);
+    pass(200);
+    ck_assert_uint_eq(call_of("a")->version, 6);
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+    bind_fixture_close();
+}
+
+END_TEST
+
+START_TEST(a_larger_request_than_the_reserved_one_is_not_bound)
+{
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "a", .version = 5);
+    struct asker *a = ask("a");
+    post_says("a", POST_OUTDATED, OUTDATED);
+    get_says_version("a", 6, "16");
+    says(a, "the request of pod ns/a was changed while the pod was being bound");
+    ck_assert_uint_eq(fixture.told, 1);
+    ck_assert_int_eq(used(), 0);
+    bind_fixture_close();
+}
+
+END_TEST
+
+START_TEST(a_larger_request_that_the_watch_shows_is_not_bound)
+{
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "a", .version = 5);
+    struct asker *a = ask("a");
+    post_says("a", POST_NOT_SENT, "later");
+    pod_set(&fixture.rig, .uid = "a", .version = 6, .mem = "16");
+    pass(200);
+    says(a, "the request of pod ns/a was changed while the pod was being bound");
+    ck_assert_int_eq(used(), 0);
+    bind_fixture_close();
+}
+
+END_TEST
+
+/* An API server before 1.27 may still carry out the Binding in doubt: the card stays reserved. */
+START_TEST(a_changed_request_ends_no_doubt)
+{
+    bind_fixture_open();
+    pod_set(&fixture.rig, .uid = "a", .version = 5);
+    struct asker *a = ask("a");
+    post_says("a", POST_UNKNOWN, "the connection was cut");
+    get_says_version("a", 6, "16");
+    pass(200);
+    ck_assert_uint_eq(a->answered, 0);
+    ck_assert_int_eq(used(), 8);
+    ck_assert(reads("a"));
+    get_says("a", "n", "0");
+    succeeds(a);
+    bind_fixture_close();
+}
+
+END_TEST
+
+START_TEST(a_request_that_can_not_be_read_any_more)
+{
+    bind_fixture_open();
+    struct asker *a = ask("c");
+    get_says_version("c", 5, "8");
+    ck_assert_uint_eq(call_of("c")->version, 5);
+    post_says("c", POST_OUTDATED, OUTDATED);
+    get_says_version("c", 6, "x");
+    says(a, "the request of pod ns/c was changed");
+    ck_assert_int_eq(used(), 0);
+    bind_fixture_close();
+}
+
+END_TEST
+
 START_TEST(a_look_up_shows_it_elsewhere)
 {
     bind_fixture_open();
@@ -327,6 +431,12 @@ int main(void)
     tcase_add_test(tc, the_watch_shows_it_elsewhere);
     tcase_add_test(tc, a_read_shows_it_on_another_card);
     tcase_add_test(tc, a_read_shows_it_elsewhere);
+    tcase_add_test(tc, an_edit_of_something_else_costs_a_read);
+    tcase_add_test(tc, the_version_that_the_watch_shows_is_sent);
+    tcase_add_test(tc, a_larger_request_than_the_reserved_one_is_not_bound);
+    tcase_add_test(tc, a_larger_request_that_the_watch_shows_is_not_bound);
+    tcase_add_test(tc, a_changed_request_ends_no_doubt);
+    tcase_add_test(tc, a_request_that_can_not_be_read_any_more);
     tcase_add_test(tc, a_look_up_shows_it_elsewhere);
     tcase_add_test(tc, a_look_up_with_a_token_that_was_rotated);
     tcase_add_test(tc, a_look_up_with_a_token_that_is_refused);

@@ -13,31 +13,36 @@ struct step {
     enum bind_seen seen;
     enum bind_action want;
     bool want_answer;
+    bool edited;
 };
 
-#define TURN(t, w)                      \
-    {                                   \
-        t, BIND_IN_TURN, 0, 0, w, false \
+#define TURN(t, w)                             \
+    {                                          \
+        t, BIND_IN_TURN, 0, 0, w, false, false \
     }
-#define POSTED(t, p, w)                   \
-    {                                     \
-        t, BIND_IN_POSTED, p, 0, w, false \
+#define POSTED(t, p, w)                          \
+    {                                            \
+        t, BIND_IN_POSTED, p, 0, w, false, false \
     }
-#define READ(t, s, w)                   \
-    {                                   \
-        t, BIND_IN_READ, 0, s, w, false \
+#define READ(t, s, w)                          \
+    {                                          \
+        t, BIND_IN_READ, 0, s, w, false, false \
     }
-#define ANSWERED(t, s, w)              \
-    {                                  \
-        t, BIND_IN_READ, 0, s, w, true \
+#define ANSWERED(t, s, w)                     \
+    {                                         \
+        t, BIND_IN_READ, 0, s, w, true, false \
     }
-#define WAKE(t, w)                      \
-    {                                   \
-        t, BIND_IN_WAKE, 0, 0, w, false \
+#define EDITED(t, w)                                     \
+    {                                                    \
+        t, BIND_IN_READ, 0, SEEN_UNBOUND, w, false, true \
     }
-#define LATE(t, w, a)                   \
-    {                                   \
-        t, BIND_IN_DEADLINE, 0, 0, w, a \
+#define WAKE(t, w)                             \
+    {                                          \
+        t, BIND_IN_WAKE, 0, 0, w, false, false \
+    }
+#define LATE(t, w, a)                          \
+    {                                          \
+        t, BIND_IN_DEADLINE, 0, 0, w, a, false \
     }
 #define STEPS_MAX 12
 
@@ -97,6 +102,15 @@ static const struct history {
      {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ),
       READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST),
       POSTED(105, POST_CREATED, BIND_DO_CONFIRM)}},
+    {"outdated, and unbound: the Binding is sent again",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_OUTDATED, BIND_DO_READ),
+      READ(9, SEEN_UNBOUND, BIND_DO_PAUSE), WAKE(99, BIND_DO_POST)}},
+    {"outdated, and its request is another one: given up",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_OUTDATED, BIND_DO_READ), EDITED(9, BIND_DO_CANCEL)}},
+    {"another request while in doubt: nothing is sent again, and reads follow",
+     {TURN(1, BIND_DO_POST), POSTED(5, POST_UNKNOWN, BIND_DO_READ), EDITED(9, BIND_DO_PAUSE),
+      WAKE(99, BIND_DO_READ), EDITED(105, BIND_DO_PAUSE), WAKE(5 + LIMIT_DOUBT_MS, BIND_DO_READ),
+      EDITED(9 + LIMIT_DOUBT_MS, BIND_DO_CANCEL)}},
     {"throttled: later again, nothing in doubt",
      {TURN(1, BIND_DO_POST), POSTED(5, POST_THROTTLED, BIND_DO_PAUSE), WAKE(1005, BIND_DO_POST),
       POSTED(1010, POST_CREATED, BIND_DO_CONFIRM)}},
@@ -167,7 +181,8 @@ START_TEST(follows_history)
     bind_step_init(&m, DEADLINE);
     for (size_t i = 0; i < STEPS_MAX && h->steps[i].now != 0; i++) {
         const struct step *s = &h->steps[i];
-        struct bind_input in = {.type = s->in, .post = s->post, .seen = s->seen, .random = 7};
+        struct bind_input in = {
+            .type = s->in, .post = s->post, .seen = s->seen, .edited = s->edited, .random = 7};
         struct bind_output out = bind_step(&m, &in, s->now);
         ck_assert_msg(out.action == s->want && out.answer == s->want_answer,
                       "%s: step %zu: action %d answer %d, expected %d %d", h->name, i,

@@ -252,6 +252,36 @@ START_TEST(a_pending_pods_request_may_be_edited)
 
 END_TEST
 
+/* A Binding is sent for the version of an object with the reserved request only. */
+START_TEST(a_renewal_is_refused_while_the_object_asks_for_something_else)
+{
+    struct rig r;
+    struct pod_view v = PLAIN("a", "8");
+    struct container_view more = {.name = STR("c"), .mem = STR("9")};
+    struct container_view none = {.name = STR("c")};
+    const struct container_view *reserved = v.containers;
+    open_two(&r);
+    v.version = 4;
+    set_pod(&r, v);
+    ck_assert_int_eq(take(&r, v), OK);
+    v.version = 5;
+    v.containers = &more;
+    set_pod(&r, v);
+    ck_assert_int_eq(renew(&r, "a"), ERR_CONFLICT);
+    v.containers = &none;
+    set_pod(&r, v);
+    ck_assert_int_eq(renew(&r, "a"), ERR_CONFLICT);
+    v.version = 6;
+    v.containers = reserved;
+    v.host.cpu = 1; /* is no matter of a card */
+    set_pod(&r, v);
+    ck_assert_int_eq(renew(&r, "a"), OK);
+    ck_assert_uint_eq(r.fx.version, 6);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* The reservation stays as it is. A later bind takes what the pod asks for then. */
 START_TEST(an_edit_during_a_bind_counts_from_its_end)
 {
@@ -396,6 +426,7 @@ int main(void)
     tcase_add_loop_test(tc, keeps_room_for_who_is_nominated, 0, COUNT_OF(claims));
     tcase_add_test(tc, a_claim_lives_as_long_as_its_pod_is_nominated_and_pending);
     tcase_add_test(tc, a_pending_pods_request_may_be_edited);
+    tcase_add_test(tc, a_renewal_is_refused_while_the_object_asks_for_something_else);
     tcase_add_test(tc, an_edit_during_a_bind_counts_from_its_end);
     tcase_add_test(tc, an_edit_during_a_bind_that_succeeds_is_charged);
     tcase_add_test(tc, a_bound_pod_is_charged_what_its_object_says_now);

@@ -299,6 +299,7 @@ START_TEST(writes_bindings)
     struct binding b = {.namespace = STR("team-a"),
                         .name = STR("train-0"),
                         .uid = STR("4f1d5926"),
+                        .version = 42,
                         .node = STR("node-1"),
                         .mem = 8138,
                         .idx = STR("3"),
@@ -310,13 +311,14 @@ START_TEST(writes_bindings)
     ck_assert_str_is(
         buf_str(&out),
         "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":\"train-0\","
-        "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\",\"annotations\":{"
+        "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\",\"resourceVersion\":\"42\",\"annotations\":{"
         "\"ALIYUN_COM_GPU_MEM_IDX\":\"3\",\"ALIYUN_COM_GPU_MEM_DEV\":\"9223372036854775807\","
         "\"ALIYUN_COM_GPU_MEM_POD\":\"8138\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\","
         "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"18446744073709551615\"}},\"target\":{\"kind\":"
         "\"Node\",\"name\":\"node-1\"}}");
     buf_clear(&out, 0);
     jwrite_init(&w, &out);
+    b.version = 0;
     b.idx = STR_NULL; /* the pod asks for no card: the plugin must find nothing */
     kube_write_binding(&w, &b);
     ck_assert_str_is(

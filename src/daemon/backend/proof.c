@@ -86,6 +86,8 @@ enum post_result proof_of_post(const struct http_call *http, struct arena *arena
     case 409:
         if (proof_says(s.message, "is already assigned to node"))
             return POST_ASSIGNED;
+        if (proof_says(s.message, "Precondition failed: ResourceVersion"))
+            return POST_OUTDATED;
         return proof_conflict_is_final(s.message) ? POST_REFUSED : POST_UNKNOWN;
     default:
         return POST_UNKNOWN;

@@ -133,6 +133,7 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
     if (known != NULL && !bind_op_needs_pod(known->request) && request_wants(known->request)) {
         op->said_allocation = known->said_allocation;
         op->said_cores = known->said_cores;
+        op->binding.version = known->version;
         bind_reserve(op, known->request);
         return;
     }
@@ -209,6 +210,7 @@ static void bind_looked_up(struct backend_call *c)
     }
     op->said_allocation = c->pod.said_allocation;
     op->said_cores = c->pod.said_cores;
+    op->binding.version = c->pod.version;
     bind_reserve(op, &request);
 }
 
@@ -436,8 +438,11 @@ static void bind_was_read(struct backend_call *c)
         op->why = c->err;
     if (seen == SEEN_GONE)
         (void)err_set(&op->why, ERR_NOTFOUND, "the pod is gone");
-    bind_advance(op, (struct bind_input){
-                         .type = BIND_IN_READ, .seen = seen, .retry_after_ms = c->retry_after_ms});
+    bool edited = seen == SEEN_UNBOUND && bind_op_is_edited(op, op->binder->cache);
+    bind_advance(op, (struct bind_input){.type = BIND_IN_READ,
+                                         .seen = seen,
+                                         .edited = edited,
+                                         .retry_after_ms = c->retry_after_ms});
 }
 
 /*

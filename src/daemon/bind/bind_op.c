@@ -254,7 +254,8 @@ enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct 
                                               .namespace = op->namespace,
                                               .name = op->name,
                                               .node = op->node,
-                                              .request = &asked}};
+                                              .request = &asked,
+                                              .version = op->binding.version}};
     enum errc code = cache_apply(cache, &reserve, now_ns, &effect);
     if (code == ERR_UNAVAILABLE) {
         bind_op_say_refused(op, cache, &asked, effect.verdict, why);
@@ -278,6 +279,28 @@ enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct 
     return ERR_NOMEM;
 }
 
+static void bind_op_say_edited(struct bind_op *op)
+{
+    (void)err_set(&op->why, ERR_CONFLICT,
+                  "the request of pod %.*s/%.*s was changed while the pod was being bound",
+                  STR_ARG(op->namespace), STR_ARG(op->name));
+}
+
+bool bind_op_is_edited(struct bind_op *op, const struct cache *cache)
+{
+    struct request now;
+    struct err e = ERR_INIT;
+    const struct pod *p = cache_pod(cache, op->uid);
+    bool same =
+        request_read(&op->call.pod, &now, &e) == OK &&
+        (op->reserved ? p != NULL && request_alike(p->request, &now) : !request_wants(&now));
+    if (same)
+        op->binding.version = op->call.pod.version;
+    else
+        bind_op_say_edited(op);
+    return !same;
+}
+
 enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns)
 {
     char bytes[512];
@@ -288,6 +311,11 @@ enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns
     if (code == OK) {
         op->binding.card_total = effect.card_total;
         op->binding.assume_ns = effect.assume_ns;
+        op->binding.version = MAX_OF(op->binding.version, effect.version);
+    }
+    if (code == ERR_CONFLICT) {
+        bind_op_say_edited(op);
+        return ERR_UNAVAILABLE;
     }
     if (code != ERR_UNAVAILABLE)
         return code;

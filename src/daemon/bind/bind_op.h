@@ -96,10 +96,17 @@ enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct 
  * Evaluates the reservation again before each send: the node may have changed while the op waited
  * for its turn or for a retry. Also renews ASSUME_TIME, so that a resent Binding is younger than
  * those that the node got meanwhile. If an earlier copy takes effect after all, it names the same
- * card. ERR_UNAVAILABLE: the node is not feasible any more, op->why says why. ERR_NOTFOUND: the pod
+ * card. ERR_UNAVAILABLE: the node is not feasible any more, or
+ * the pod's request was changed, op->why says why. ERR_NOTFOUND: the pod
  * holds no card for this bind any more.
  */
 enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns) _must_use_;
+
+/*
+ * Whether the last GET, which shows the pod unbound, shows another request than the reserved one:
+ * op->why says so then. Otherwise the next Binding is for the version that the GET shows.
+ */
+bool bind_op_is_edited(struct bind_op *op, const struct cache *cache);
 
 /* What the last GET shows of the pod, beside what the Binding asks for. */
 enum bind_seen bind_op_compare(const struct bind_op *op);

@@ -111,6 +111,7 @@ static struct bind_output bind_step_posted(struct bind_machine *m, const struct 
     case POST_NOT_SENT:
         return bind_step_pause_then(m, m->in_doubt, in);
     case POST_ASSIGNED:
+    case POST_OUTDATED:
         bind_step_suspect(m, now_ms);
         return bind_step_read_back(m, now_ms);
     case POST_UNKNOWN:
@@ -151,9 +152,9 @@ static struct bind_output bind_step_was_read(struct bind_machine *m, const struc
         out.answer = m->refused && m->turned_away;
         return out;
     case SEEN_UNBOUND:
-        if (final && (m->refused || late))
+        if (final && (m->refused || late || in->edited))
             return bind_step_end(m, BIND_DO_CANCEL);
-        return bind_step_pause_then(m, late, in);
+        return bind_step_pause_then(m, late || in->edited, in);
     }
     return bind_step_pause_then(m, true, in);
 }

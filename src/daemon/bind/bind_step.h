@@ -75,6 +75,7 @@ struct bind_input {
     enum post_result post;
     bool unsent; /* POST_REFUSED by cardpack itself: nothing was sent */
     enum bind_seen seen;
+    bool edited; /* with SEEN_UNBOUND: the pod's request is not the reserved one any more */
     uint64_t retry_after_ms;
     uint64_t random; /* jitter */
 };

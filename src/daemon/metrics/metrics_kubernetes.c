@@ -51,13 +51,11 @@ static void metrics_kubernetes_write_load(struct metrics_writer *w)
 
 static void metrics_kubernetes_write_binds(struct metrics_writer *w)
 {
-    static const char *const posts[POST_RESULTS] = {[POST_CREATED] = "created",
-                                                    [POST_REFUSED] = "refused",
-                                                    [POST_UNAUTHORIZED] = "unauthorized",
-                                                    [POST_THROTTLED] = "throttled",
-                                                    [POST_NOT_SENT] = "not_sent",
-                                                    [POST_ASSIGNED] = "assigned",
-                                                    [POST_UNKNOWN] = "unknown"};
+    static const char *const posts[POST_RESULTS] = {
+        [POST_CREATED] = "created",           [POST_REFUSED] = "refused",
+        [POST_UNAUTHORIZED] = "unauthorized", [POST_THROTTLED] = "throttled",
+        [POST_NOT_SENT] = "not_sent",         [POST_ASSIGNED] = "assigned",
+        [POST_OUTDATED] = "outdated",         [POST_UNKNOWN] = "unknown"};
     static const char *const seens[BIND_SEENS] = {
         [SEEN_AS_ASKED] = "as_asked", [SEEN_HERE] = "here", [SEEN_ELSEWHERE] = "elsewhere",
         [SEEN_UNBOUND] = "unbound",   [SEEN_GONE] = "gone", [SEEN_NOTHING] = "failed"};

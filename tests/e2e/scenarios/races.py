@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 from bench import Bench, agree, check, dice, scenario
 from component import wait_for
+from share_truth import PERCENT, ShareTruth
+
+MERGE = "application/merge-patch+json"
 
 
 @scenario("real")
@@ -117,6 +121,56 @@ def made_again_in_flight(bench: Bench) -> None:
         "DELETE", f"/api/v1/namespaces/{bench.namespace}/pods", {"gracePeriodSeconds": 0}
     )
     wait_for(lambda: not any(n["usedGPU"] for n in daemon.inspect()["nodes"]), "all to be free")
+
+
+@scenario("real")
+def edited_in_flight(bench: Bench) -> None:
+    """
+    The authors of pods change the percentage that their pods ask for, again and again until the pods are
+    bound. No card gets more than it has: a pod is bound with the request that was reserved, or not at
+    all. An API server before 1.27 ignores the version in a Binding, so there this can't be promised.
+    """
+    for i in range(2):
+        bench.node(f"n{i}", 4, 100)
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+
+    def edit(name: str, done: threading.Event) -> None:
+        for percent in itertools.cycle(("90", "15")):
+            pod = bench.get(name)
+            if pod["spec"].get("nodeName") or done.is_set():
+                return
+            metadata = {
+                "resourceVersion": pod["metadata"]["resourceVersion"],
+                "annotations": {PERCENT: percent},
+            }
+            path = f"/api/v1/namespaces/{bench.namespace}/pods/{name}"
+            status, answer = bench.cluster.api(
+                "PATCH", path, {"metadata": metadata}, content_type=MERGE
+            )
+            check(status in (200, 409), answer)
+
+    def play(i: int) -> str:
+        done = threading.Event()
+        pod = bench.own_pod(f"p{i:02}", 1, annotations={PERCENT: "15"})
+        author = threading.Thread(target=edit, args=(f"p{i:02}", done))
+        author.start()
+        error = daemon.bind(pod, f"n{i % 2}")
+        done.set()
+        author.join()
+        return error
+
+    with ThreadPoolExecutor(4) as hands:
+        errors = list(hands.map(play, range(60)))
+    check("" in errors, errors)
+    if not bench.modern:
+        return
+    refused = daemon.metric('cardpack_bindings_total{result="outdated"}')
+    check(refused > 0, f"no Binding met an edit: {errors}")
+    pods = bench.cluster.list_all(f"/api/v1/namespaces/{bench.namespace}/pods")
+    bound = [pod for pod in pods if pod["spec"].get("nodeName")]
+    faults = ShareTruth(bench.cluster.list_all("/api/v1/nodes"), bound).faults()
+    check(not faults, faults)
 
 
 @scenario("real")

@@ -70,8 +70,7 @@ def bodies() -> dict[str, bytes]:
 
 def failures(daemon: Daemon) -> float:
     """How many watches of pods did not end in good order."""
-    rows = [row.rsplit(" ", 1) for row in daemon.exchange("GET", "/metrics")[1].decode().splitlines()]
-    return float(dict(row for row in rows if len(row) == 2)['cardpack_watch_failures_total{kind="pods"}'])
+    return daemon.metric('cardpack_watch_failures_total{kind="pods"}')
 
 
 @scenario("real")

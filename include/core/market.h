@@ -104,8 +104,9 @@ void market_done(struct market *m);
  * without a kind counts as 0. */
 void market_know(struct market *m, struct node *n);
 
-/* If the table is full: frees the kinds of which no card is left, and gives all cards of the nodes
- * (struct node by name) their kinds anew. True: kinds have changed. */
+/* If the table is full: frees the kinds of which no card is left, and the rarest one for a kind of
+ * more than twice as many cards, and gives all cards of the nodes (struct node by name) their kinds
+ * anew. True: kinds have changed. */
 bool market_free_kinds(struct market *m, const struct map *nodes);
 
 /* A pod has got cards and runs; it is gone. */

@@ -74,23 +74,40 @@ void market_know(struct market *m, struct node *n)
     }
 }
 
-/* Marks the kinds of the node's cards. A card that shares the last kind marks none. */
-static void market_mark_kinds(const struct market *m, const struct node *n, bool *marks)
+/* How many cards have each kind; and a kind of which there are many among the cards that share the
+ * last one: the only one of more than half of them, if there is such a kind. */
+struct kinds_count {
+    uint32_t cards[MARKET_KINDS];
+    struct str model;
+    int64_t total;
+    uint32_t votes; /* how many more cards have it than others; 0: it is none */
+};
+
+static void market_count_kinds(const struct market *m, const struct node *n, struct kinds_count *to)
 {
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        uint8_t kind = n->cards[i].kind;
-        if (kind > 0 && !marks[kind - 1])
-            marks[kind - 1] =
-                market_is_kind(&m->kinds[kind - 1], node_card_model(n, i), n->cards[i].total);
+        const struct card *c = &n->cards[i];
+        struct str model = node_card_model(n, i);
+        if (c->kind == 0)
+            continue;
+        if (market_is_kind(&m->kinds[c->kind - 1], model, c->total)) {
+            to->cards[c->kind - 1]++;
+        } else if (to->votes == 0 || (c->total == to->total && str_eq(model, to->model))) {
+            to->model = model;
+            to->total = c->total;
+            to->votes++;
+        } else {
+            to->votes--;
+        }
     }
 }
 
-/* Moves the marked kinds to the front, and forgets the others. */
-static void market_keep_kinds(struct market *m, const bool *marks)
+/* Moves the kinds that have cards to the front, and forgets the others. */
+static void market_keep_kinds(struct market *m, const uint32_t *cards)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < m->n_kinds; i++) {
-        if (!marks[i])
+        if (cards[i] == 0)
             continue;
         m->reserved[kept] = m->reserved[i];
         m->kinds[kept] = m->kinds[i];
@@ -103,17 +120,24 @@ static void market_keep_kinds(struct market *m, const bool *marks)
 
 bool market_free_kinds(struct market *m, const struct map *nodes)
 {
-    bool marks[MARKET_KINDS] = {false};
+    struct kinds_count count = {.votes = 0};
+    uint32_t rarest = 0;
     size_t cursor = 0;
     if (m->n_kinds < MARKET_KINDS)
         return false;
     for (const struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor))
-        market_mark_kinds(m, n, marks);
-    market_keep_kinds(m, marks);
+        market_count_kinds(m, n, &count);
+    for (uint32_t i = 1; i < MARKET_KINDS; i++)
+        rarest = count.cards[i] < count.cards[rarest] ? i : rarest;
+    if (count.votes > 2 * count.cards[rarest])
+        count.cards[rarest] = 0;
+    market_keep_kinds(m, count.cards);
     if (m->n_kinds == MARKET_KINDS)
         return false;
     market_solve_free(m->solve);
     m->solve = NULL;
+    if (count.votes > 0)
+        (void)market_kind_of(m, count.model, count.total);
     cursor = 0;
     for (struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
         if (n->n_cards > 0 && n->sizes->dialect == DIALECT_GPUSHARE)

@@ -82,6 +82,38 @@ START_TEST(kinds_of_no_card_are_freed)
 
 END_TEST
 
+static bool has_own_kind(const char *node)
+{
+    const struct card *c = &node_of(&r, node)->cards[0];
+    return market_of(&r)->kinds[c->kind - 1].total == c->total;
+}
+
+/* Nodes that fill the table, and stay: a kind of more cards takes the place of the rarest one. */
+START_TEST(kinds_of_many_cards_take_the_place_of_rare_ones)
+{
+    char name[NAME_BYTES];
+    struct policies *p = &r.cache.policies;
+    for (int i = 0; i < MARKET_KINDS + 8; i++) {
+        (void)snprintf(name, sizeof(name), "k%d", i);
+        add_node(&r, name, 1 + i, 2, "8", "A");
+    }
+    add_nodes(&r, 'n', 20, 100, 4, "8", "A");
+    add_nodes(&r, 'm', 10, 300, 4, "8", "B");
+    see(market_of(&r), (struct shape){.mem = 90, .cards = 1, .cpu = 1000}, 60);
+    for (int i = 0; i < 2; i++)
+        ck_assert(policies_begin(p, &r.cache.nodes));
+    ck_assert(has_own_kind("n0") && has_own_kind("m0"));
+    solve(&r);
+    ck_assert_int_gt(market_value(market_of(&r), node_of(&r, "n0")), 0);
+    ck_assert_int_gt(market_value(market_of(&r), node_of(&r, "m0")), 0);
+    /* The rest are as rare as those that have a kind. */
+    uint64_t lesson = policies_lesson(p);
+    ck_assert(policies_begin(p, &r.cache.nodes));
+    ck_assert_uint_eq(policies_lesson(p), lesson);
+}
+
+END_TEST
+
 static uint32_t card_of(const struct request *q, const char *node)
 {
     struct placement there;
@@ -377,6 +409,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, nothing_new_is_no_lesson);
     tcase_add_test(tc, kinds_of_no_card_are_freed);
+    tcase_add_test(tc, kinds_of_many_cards_take_the_place_of_rare_ones);
     tcase_add_loop_test(tc, the_card_of_least_cost, 0, COUNT_OF(with_costs));
     tcase_add_loop_test(tc, a_card_that_is_not_feasible, 0, COUNT_OF(with_costs));
     tcase_add_loop_test(tc, beside_an_equal_pod_that_waits, 0, COUNT_OF(with_costs));

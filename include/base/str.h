@@ -56,6 +56,9 @@ int str_cmp(struct str a, struct str b);
 /* ASCII letters compare alike in either case, as Go's JSON decoder matches keys. */
 bool str_eq_nocase(struct str a, struct str b);
 
+/* How many bytes at the start of both are equal; ASCII letters compare alike in either case. */
+size_t str_common_nocase(struct str a, struct str b);
+
 /* As str_cmp, by bytes; ASCII letters compare alike in either case. */
 int str_cmp_nocase(struct str a, struct str b);
 

@@ -22,9 +22,13 @@
  * The cost of one filter, prioritize, preempt, bind or explain, in steps of about ten nanoseconds
  * (work.h). A filter of 5,000 nodes with eight cards and a hundred pods each takes 50,000 to five
  * million steps. A request that takes more is refused, because the process does nothing else
- * meanwhile. The check comes between nodes, so the last node may go beyond the limit.
+ * meanwhile. The check comes between nodes, and before a model is matched with a list of patterns,
+ * so the last node may go beyond the limit.
  */
 #define LIMIT_REQUEST_STEPS UINT64_C(30000000)
+
+/* Bytes that are written, or compared with a pattern, in one step. */
+#define LIMIT_STEP_BYTES 8
 
 /* The part of these steps for the search that puts the containers of one pod on different cards.
  * Each node of the request gets an equal part. A bind, which asks about one node, may use all. */

@@ -142,10 +142,11 @@ struct quota_refusal {
  * its kind, so a limit that is exceeded does not stop a pod that wants none of it. An amount below
  * 0 is released by other pods: victims of an eviction. If false, *ret is the first reason in this
  * order: a pool, a model, the limits in the order of the entry. The reason contains no node name,
- * so that kube-scheduler can count equal reasons instead of listing the nodes.
+ * so that kube-scheduler can count equal reasons instead of listing the nodes. *compared as in
+ * pattern_match.
  */
 bool quota_fit(const struct quota_account *a, const struct quota_use *uses, size_t n,
-               struct quota_refusal *ret);
+               struct quota_refusal *ret, uint64_t *compared);
 
 /* Whether both are the same reason, with the same text. The namespace is not compared. */
 bool quota_refusal_equal(const struct quota_refusal *a, const struct quota_refusal *b);

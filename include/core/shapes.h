@@ -15,6 +15,9 @@
 /* A card's memory or compute in hundredths, rounded up for a request and down for what is free. */
 #define SHAPE_STEPS 100
 
+/* Longest list of models of a shape, in bytes: each lesson matches it with each kind of cards. */
+#define SHAPE_MODELS_MAX ((size_t)256)
+
 /* Pods after which a pod's weight is half. */
 #define SHAPES_HALF_LIFE 20000
 
@@ -54,5 +57,6 @@ struct shape shape_of(const struct request *r);
  * an empty card, or asks for none. */
 uint32_t shape_steps(const struct shape *x, int64_t card_total);
 
-/* Counts a pod. Without memory the pod is not counted: only costs depend on it. */
+/* Counts a pod. With a longer list of models, or without memory, it is not counted: only costs
+ * depend on it. */
 void shapes_add(struct shapes *s, const struct shape *x);

@@ -3,10 +3,13 @@
  * node, a card, a pod, a limit or a name in a list, and takes some ten nanoseconds.
  *
  * If the work is a product of numbers that a pod's author or a client chooses, it must be counted
- * here. LIMIT_REQUEST_STEPS is how many steps a request may take.
+ * here. LIMIT_REQUEST_STEPS is how many steps a request may take. inspect, cards, metrics and the
+ * page need no count: they read each node, card and share of a pod once, or a fixed number of
+ * times.
  */
 #pragma once
 
+#include "base/err.h"
 #include "base/str.h"
 #include "core/limit.h"
 
@@ -26,7 +29,8 @@ struct work {
     uint64_t steps;
     uint64_t looks; /* left for pick_apart's searches on all nodes together */
     uint32_t nodes; /* nodes still to be evaluated; each gets an equal part of the looks */
-    bool cut; /* a search had no looks left: the answer depends on the other nodes of the request */
+    bool cut; /* a search had no looks or steps left: the answer depends on the other nodes of the
+                 request */
 
     /* The lists that the fields below were computed from. For another list they are invalid. */
     struct str models;
@@ -52,8 +56,12 @@ static inline bool work_is_over(const struct work *w)
     return w->steps > LIMIT_REQUEST_STEPS;
 }
 
+/* ERR_LIMIT, because the work is over. */
+enum errc work_fail(struct err *reterr);
+
 /* pattern_list_allows for a pod's list of models and for its list of uuids. Each model is matched
- * once per request; a uuid is found by binary search. w may be NULL: then nothing is cached. */
+ * once per request; a uuid is found by binary search. w may be NULL: then nothing is cached. If
+ * the work is over, no other model is allowed. */
 bool work_allows_model(struct work *w, struct str list, struct str model);
 bool work_allows_uuid(struct work *w, struct str list, struct str uuid);
 

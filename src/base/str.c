@@ -35,24 +35,25 @@ int str_cmp(struct str a, struct str b)
     return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
 }
 
+size_t str_common_nocase(struct str a, struct str b)
+{
+    size_t i = 0;
+    while (i < a.n && i < b.n && str_lower(a.p[i]) == str_lower(b.p[i]))
+        i++;
+    return i;
+}
+
 int str_cmp_nocase(struct str a, struct str b)
 {
-    for (size_t i = 0; i < a.n && i < b.n; i++) {
-        if (str_lower(a.p[i]) != str_lower(b.p[i]))
-            return str_lower(a.p[i]) < str_lower(b.p[i]) ? -1 : 1;
-    }
+    size_t i = str_common_nocase(a, b);
+    if (i < a.n && i < b.n)
+        return str_lower(a.p[i]) < str_lower(b.p[i]) ? -1 : 1;
     return a.n == b.n ? 0 : (a.n < b.n ? -1 : 1);
 }
 
 bool str_eq_nocase(struct str a, struct str b)
 {
-    if (a.n != b.n)
-        return false;
-    for (size_t i = 0; i < a.n; i++) {
-        if (str_lower(a.p[i]) != str_lower(b.p[i]))
-            return false;
-    }
-    return true;
+    return a.n == b.n && str_common_nocase(a, b) == a.n;
 }
 
 bool str_starts(struct str s, struct str prefix)

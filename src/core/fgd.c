@@ -31,7 +31,7 @@ static void fgd_take(struct fgd_shape *to, const struct market *m, const struct 
     *to = (struct fgd_shape){
         .cpu = k->shape.cpu, .cards = k->shape.cards, .share = k->weight / m->shapes.sum};
     for (uint32_t kind = 0; kind < m->n_kinds; kind++)
-        to->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &k->shape);
+        to->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &k->shape, NULL);
 }
 
 void fgd_learn(struct fgd *f, const struct market *m)
@@ -158,6 +158,12 @@ static int64_t fgd_cpu_with(const struct idle *idle, const struct market_ask *as
     return MAX_OF(idle->cpu - ask->cpu, (int64_t)0);
 }
 
+/* Each card is compared with each shape twice or three times. */
+static uint64_t fgd_steps_of(const struct fgd *f, const struct node *n)
+{
+    return (uint64_t)n->n_cards * (1 + f->n / 4);
+}
+
 void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct node *n,
                int64_t *ret)
 {
@@ -170,6 +176,7 @@ void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct n
     double before = fgd_waste_of(f, &idle, uses);
     idle.cpu = fgd_cpu_with(&idle, ask);
     memset(by_level, UINT8_MAX, sizeof(by_level));
+    request_work(ask->request, fgd_steps_of(f, n));
     for (uint32_t i = 0; i < n->n_cards; i++) {
         uint8_t *known = &by_level[idle.left[i]];
         uint32_t less = MIN_OF((uint32_t)idle.left[i], ask->steps[idle.kinds[i]]);
@@ -195,6 +202,7 @@ uint32_t fgd_score(const struct fgd *f, const struct market_ask *ask, const stru
             least = MIN_OF(least, costs[i]);
         return (uint32_t)(SCORE_MAX - least);
     }
+    request_work(ask->request, fgd_steps_of(f, n));
     fgd_look(n, &idle);
     fgd_count(f, &idle, uses);
     double before = fgd_waste_of(f, &idle, uses);

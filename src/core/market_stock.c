@@ -37,7 +37,7 @@ static bool market_stock_take_shapes(struct market_solve *s, const struct market
                                             .cores = (double)k->shape.cpu / 1000,
                                             .price = k->price};
         for (uint32_t kind = 0; kind < s->n_kinds; kind++) {
-            uint32_t steps = market_kind_steps(&m->kinds[kind], &k->shape);
+            uint32_t steps = market_kind_steps(&m->kinds[kind], &k->shape, NULL);
             s->copy.steps[kind][i] = (uint8_t)steps;
             fits = fits || (k->shape.cards > 0 && steps > 0);
         }

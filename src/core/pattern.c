@@ -6,28 +6,37 @@
  */
 #include "core/pattern.h"
 
-static bool pattern_starts_nocase(struct str s, struct str prefix)
+static bool pattern_starts_nocase(struct str s, struct str prefix, uint64_t *compared)
 {
-    return s.n >= prefix.n && str_eq_nocase((struct str){s.p, prefix.n}, prefix);
+    size_t n = str_common_nocase(s, prefix);
+    *compared += n + 1;
+    return n == prefix.n;
 }
 
-bool pattern_match(struct str pattern, struct str text)
+static bool pattern_equals_nocase(struct str s, struct str other, uint64_t *compared)
+{
+    return s.n == other.n && pattern_starts_nocase(s, other, compared);
+}
+
+bool pattern_match(struct str pattern, struct str text, uint64_t *compared)
 {
     struct str piece;
     struct str rest;
     if (!str_cut(pattern, '*', &piece, &rest))
-        return str_eq_nocase(pattern, text);
-    if (!pattern_starts_nocase(text, piece))
+        return pattern_equals_nocase(text, pattern, compared);
+    if (!pattern_starts_nocase(text, piece, compared))
         return false;
     text = str_skip(text, piece.n);
     while (str_cut(rest, '*', &piece, &rest)) {
-        while (text.n > piece.n && !pattern_starts_nocase(text, piece))
+        while (!pattern_starts_nocase(text, piece, compared)) {
+            if (text.n <= piece.n)
+                return false;
             text = str_skip(text, 1);
-        if (!pattern_starts_nocase(text, piece))
-            return false;
+        }
         text = str_skip(text, piece.n);
     }
-    return text.n >= piece.n && str_eq_nocase(str_skip(text, text.n - piece.n), piece);
+    return text.n >= piece.n &&
+           pattern_equals_nocase(str_skip(text, text.n - piece.n), piece, compared);
 }
 
 struct str pattern_list_next(struct str *list, bool *ret_excludes)
@@ -48,7 +57,7 @@ size_t pattern_list_items(struct str list)
     return n;
 }
 
-bool pattern_list_allows(struct str list, struct str text, bool glob)
+bool pattern_list_allows(struct str list, struct str text, bool glob, uint64_t *compared)
 {
     bool wanted = false; /* there is an item without '!' */
     bool found = false;
@@ -57,7 +66,8 @@ bool pattern_list_allows(struct str list, struct str text, bool glob)
         struct str item = pattern_list_next(&list, &excludes);
         if (item.n == 0)
             continue;
-        bool matches = glob ? pattern_match(item, text) : str_eq_nocase(item, text);
+        bool matches = glob ? pattern_match(item, text, compared)
+                            : pattern_equals_nocase(text, item, compared);
         if (excludes && matches)
             return false;
         wanted = wanted || !excludes;

@@ -96,7 +96,7 @@ static struct plan_site *plan_heap_pop(struct plan *p)
 
 static void plan_offer(struct plan *p, struct plan_site *s)
 {
-    request_work(&p->request, 1);
+    request_work(&p->request, 8); /* the copy of the node, too */
     if (plan_evaluate_beside(&s->node, &p->request, s->replicas) != VERDICT_FITS)
         return;
     if (request_shares(&p->request) && s->node.n_cards > 0)
@@ -202,7 +202,7 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
     if (arena_failed(p->arena))
         return arena_fault(p->arena);
     assert(p->fit < p->replicas);
-    request_work(&p->request, s->node.n_cards + there->n);
+    request_work(&p->request, s->node.n_cards + 8 * there->n); /* the answer lists them */
     draft_add(&s->node, pod);
     plan_charge_account(p, &s->node, pod->holding);
     p->request.affinity_held = p->request.affinity.n > 0;

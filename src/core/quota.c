@@ -196,7 +196,8 @@ void quota_leave(struct quota *q, struct quota_tenant *t)
     quota_tenant_free(t);
 }
 
-static bool quota_within(const struct quota_limit *limit, const struct quota_use *use)
+static bool quota_within(const struct quota_limit *limit, const struct quota_use *use,
+                         uint64_t *compared)
 {
     switch (limit->scope) {
     case QUOTA_TOTAL:
@@ -204,7 +205,7 @@ static bool quota_within(const struct quota_limit *limit, const struct quota_use
     case QUOTA_POOL:
         return str_eq(limit->name, use->pool);
     case QUOTA_MODEL:
-        return pattern_match(limit->name, use->model);
+        return pattern_match(limit->name, use->model, compared);
     }
     return false;
 }
@@ -212,9 +213,10 @@ static bool quota_within(const struct quota_limit *limit, const struct quota_use
 void quota_charge(struct quota_tenant *t, const struct quota_use *use, int sign)
 {
     assert(sign == 1 || sign == -1);
+    uint64_t compared = 0;
     assert(t->used != NULL || quota_limits_of(t->entry) == 0);
     for (size_t i = 0; i < quota_limits_of(t->entry); i++) {
-        if (!quota_within(&t->entry->limits[i], use))
+        if (!quota_within(&t->entry->limits[i], use, &compared))
             continue;
         for (unsigned k = 0; k < QUOTA_KINDS; k++) {
             assert(use->amount[k] >= 0);
@@ -243,10 +245,11 @@ static bool quota_is_listed(const struct str *pools, size_t n, struct str pool)
     return false;
 }
 
-static bool quota_is_matched(const struct str *models, size_t n, struct str model)
+static bool quota_is_matched(const struct str *models, size_t n, struct str model,
+                             uint64_t *compared)
 {
     for (size_t i = 0; i < n; i++) {
-        if (pattern_match(models[i], model))
+        if (pattern_match(models[i], model, compared))
             return true;
     }
     return false;
@@ -262,14 +265,15 @@ static bool quota_asks(const struct quota_use *use)
 }
 
 static bool quota_is_allowed(const struct quota_entry *entry, const struct quota_use *use,
-                             struct quota_refusal *ret)
+                             struct quota_refusal *ret, uint64_t *compared)
 {
     if (entry->n_pools > 0 && !quota_is_listed(entry->pools, entry->n_pools, use->pool)) {
         ret->fault = QUOTA_POOL_DENIED;
         ret->name = use->pool;
         return false;
     }
-    if (entry->n_models > 0 && !quota_is_matched(entry->models, entry->n_models, use->model)) {
+    if (entry->n_models > 0 &&
+        !quota_is_matched(entry->models, entry->n_models, use->model, compared)) {
         ret->fault = QUOTA_MODEL_DENIED;
         ret->name = use->model;
         return false;
@@ -283,11 +287,12 @@ static int64_t quota_cut(__int128 n)
 }
 
 static bool quota_is_kept(const struct quota_limit *limit, const struct quota_sum *used,
-                          const struct quota_use *uses, size_t n, struct quota_refusal *ret)
+                          const struct quota_use *uses, size_t n, struct quota_refusal *ret,
+                          uint64_t *compared)
 {
     struct quota_sum asked = {.of = {0}};
     for (size_t i = 0; i < n; i++) {
-        bool counts = quota_within(limit, &uses[i]);
+        bool counts = quota_within(limit, &uses[i], compared);
         for (unsigned k = 0; k < QUOTA_KINDS; k++)
             asked.of[k] += counts ? uses[i].amount[k] : 0;
     }
@@ -309,17 +314,17 @@ static bool quota_is_kept(const struct quota_limit *limit, const struct quota_su
 }
 
 bool quota_fit(const struct quota_account *a, const struct quota_use *uses, size_t n,
-               struct quota_refusal *ret)
+               struct quota_refusal *ret, uint64_t *compared)
 {
     struct quota_refusal refusal = {.namespace = a->namespace};
     bool fits = true;
     if (a->entry == NULL)
         return true;
     for (size_t i = 0; fits && i < n; i++)
-        fits = !quota_asks(&uses[i]) || quota_is_allowed(a->entry, &uses[i], &refusal);
+        fits = !quota_asks(&uses[i]) || quota_is_allowed(a->entry, &uses[i], &refusal, compared);
     for (size_t i = 0; fits && i < a->entry->n_limits; i++)
         fits = quota_is_kept(&a->entry->limits[i], a->used == NULL ? NULL : &a->used[i], uses, n,
-                             &refusal);
+                             &refusal, compared);
     if (!fits)
         *ret = refusal;
     return fits;

@@ -118,7 +118,7 @@ void shapes_add(struct shapes *s, const struct shape *x)
 {
     uint64_t hash = shapes_hash(x);
     struct known_shape *k = shapes_find(s, x, hash);
-    if (k == NULL)
+    if (k == NULL && x->models.n <= SHAPE_MODELS_MAX)
         k = shapes_new(s, x, hash);
     if (k == NULL)
         return;

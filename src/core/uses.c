@@ -89,8 +89,10 @@ static enum verdict uses_ask(const struct request *r, const struct quota_use *us
                              struct quota_refusal *ret)
 {
     const struct quota_entry *e = r->account.entry;
-    request_work(r, n * (1 + e->n_limits + e->n_pools + e->n_models));
-    if (quota_fit(&r->account, uses, n, ret))
+    uint64_t compared = 0;
+    bool fits = quota_fit(&r->account, uses, n, ret, &compared);
+    request_work(r, n * (1 + e->n_limits + e->n_pools + e->n_models) + compared / LIMIT_STEP_BYTES);
+    if (fits)
         return VERDICT_FITS;
     return quota_refusal_is_final(ret) ? VERDICT_QUOTA_DENIED : VERDICT_QUOTA;
 }

@@ -15,9 +15,23 @@ void work_begin(struct work *w, size_t nodes)
     w->n_items = 0;
 }
 
+enum errc work_fail(struct err *reterr)
+{
+    return err_set(reterr, ERR_LIMIT,
+                   "the pod's request takes more than %llu steps on these nodes, the limit for one "
+                   "question",
+                   (unsigned long long)LIMIT_REQUEST_STEPS);
+}
+
 static bool work_is_list(struct str list, struct str known)
 {
     return list.p == known.p && list.n == known.n;
+}
+
+/* To hash a name, or to compare it. */
+static uint64_t work_steps_of(struct str name)
+{
+    return 1 + name.n / LIMIT_STEP_BYTES;
 }
 
 /* A model replaces another one with the same place; the other one is then matched again. */
@@ -31,18 +45,22 @@ static struct work_model *work_place_of(struct work *w, struct str model)
 
 bool work_allows_model(struct work *w, struct str list, struct str model)
 {
+    uint64_t compared = 0;
     if (w == NULL)
-        return pattern_list_allows(list, model, true);
+        return pattern_list_allows(list, model, true, &compared);
     if (!work_is_list(list, w->models)) {
         memset(w->seen, 0, sizeof(w->seen));
         w->models = list;
     }
     struct work_model *seen = work_place_of(w, model);
-    w->steps++;
+    w->steps += work_steps_of(model);
     if (seen->known && str_eq(seen->name, model))
         return seen->allowed;
-    w->steps += list.n + (uint64_t)pattern_list_items(list) * model.n;
-    *seen = (struct work_model){model, true, pattern_list_allows(list, model, true)};
+    w->cut = w->cut || work_is_over(w);
+    if (work_is_over(w))
+        return false;
+    *seen = (struct work_model){model, true, pattern_list_allows(list, model, true, &compared)};
+    w->steps += list.n + compared / LIMIT_STEP_BYTES;
     return seen->allowed;
 }
 
@@ -82,13 +100,14 @@ static void work_read_uuids(struct work *w, struct str list)
 
 bool work_allows_uuid(struct work *w, struct str list, struct str uuid)
 {
+    uint64_t compared = 0;
     if (w == NULL)
-        return pattern_list_allows(list, uuid, false);
+        return pattern_list_allows(list, uuid, false, &compared);
     if (!work_is_list(list, w->uuids))
         work_read_uuids(w, list);
     assert(w->n_items <= LIMIT_WISH_ITEMS);
     uint32_t low = 0;
-    for (uint32_t high = w->n_items; low < high; w->steps++) {
+    for (uint32_t high = w->n_items; low < high; w->steps += work_steps_of(uuid)) {
         uint32_t middle = low + (high - low) / 2;
         if (str_cmp_nocase(w->items[middle].name, uuid) < 0)
             low = middle + 1;

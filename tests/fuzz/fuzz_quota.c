@@ -74,7 +74,8 @@ static void take(const struct quota *q, struct quota_tenant *t, struct str pool,
     char text[512];
     struct buf reason = BUF_ON(text);
     int taken = 0;
-    while (taken < 10 && quota_fit(&a, &use, 1, &refusal)) {
+    uint64_t compared = 0;
+    while (taken < 10 && quota_fit(&a, &use, 1, &refusal, &compared)) {
         quota_charge(t, &use, 1);
         taken++;
     }

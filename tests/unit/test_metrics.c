@@ -367,7 +367,7 @@ END_TEST
 START_TEST(cuts_what_users_wrote)
 {
     static const char ends[] = "xy";
-    char long_models[300];
+    char long_models[SHAPE_MODELS_MAX];
     struct office o;
     office_open(&o);
     memset(long_models, 'a', sizeof(long_models));

@@ -32,7 +32,9 @@ static const struct {
 
 START_TEST(matches_or_not)
 {
-    ck_assert(pattern_match(matches[_i].pattern, matches[_i].text) == matches[_i].matches);
+    uint64_t compared = 0;
+    ck_assert(pattern_match(matches[_i].pattern, matches[_i].text, &compared) ==
+              matches[_i].matches);
 }
 
 END_TEST
@@ -72,8 +74,10 @@ START_TEST(agrees_with_fnmatch)
     for (unsigned i = 0; string_of(i, "aB*", pattern, sizeof(pattern)); i++) {
         for (unsigned k = 0; string_of(k, "Aab", text, sizeof(text)); k++) {
             bool expected = fnmatch(pattern, text, FNM_CASEFOLD | FNM_NOESCAPE) == 0;
-            ck_assert_msg(pattern_match(str_of(pattern), str_of(text)) == expected,
+            uint64_t compared = 0;
+            ck_assert_msg(pattern_match(str_of(pattern), str_of(text), &compared) == expected,
                           "pattern \"%s\", text \"%s\"", pattern, text);
+            ck_assert_uint_le(compared, (strlen(pattern) + 1) * (strlen(text) + 1));
             agreed += expected;
         }
     }
@@ -91,8 +95,23 @@ START_TEST(many_stars_are_no_burden)
         pattern[i] = i % 2 == 0 ? 'a' : '*';
     pattern[sizeof(pattern) - 1] = 'b';
     memset(text, 'a', sizeof(text));
-    ck_assert(
-        !pattern_match((struct str){pattern, sizeof(pattern)}, (struct str){text, sizeof(text)}));
+    uint64_t compared = 0;
+    ck_assert(!pattern_match((struct str){pattern, sizeof(pattern)},
+                             (struct str){text, sizeof(text)}, &compared));
+    ck_assert_uint_le(compared, 2 * sizeof(text));
+}
+
+END_TEST
+
+/* At each of 98 places two bytes are equal, and the third is not. */
+START_TEST(what_is_compared_is_counted)
+{
+    char text[100];
+    uint64_t compared = 0;
+    memset(text, 'a', sizeof(text));
+    ck_assert(!pattern_match(STR("*aab*"), (struct str){text, sizeof(text)}, &compared));
+    ck_assert_uint_ge(compared, UINT64_C(98) * 3);
+    ck_assert_uint_le(compared, UINT64_C(98) * 3 + 1);
 }
 
 END_TEST
@@ -132,8 +151,9 @@ START_TEST(lists_allow_or_not)
 {
     struct str list = str_of(lists[_i].list);
     struct str text = str_of(lists[_i].text);
-    ck_assert(pattern_list_allows(list, text, true) == lists[_i].glob);
-    ck_assert(pattern_list_allows(list, text, false) == lists[_i].plain);
+    uint64_t compared = 0;
+    ck_assert(pattern_list_allows(list, text, true, &compared) == lists[_i].glob);
+    ck_assert(pattern_list_allows(list, text, false, &compared) == lists[_i].plain);
 }
 
 END_TEST
@@ -146,6 +166,7 @@ int main(void)
     tcase_add_loop_test(tcase, counts_items, 0, COUNT_OF(counts));
     tcase_add_test(tcase, agrees_with_fnmatch);
     tcase_add_test(tcase, many_stars_are_no_burden);
+    tcase_add_test(tcase, what_is_compared_is_counted);
     tcase_add_loop_test(tcase, lists_allow_or_not, 0, COUNT_OF(lists));
     suite_add_tcase(suite, tcase);
     return unit_main(suite);

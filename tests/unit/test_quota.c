@@ -58,8 +58,9 @@ static const char *reason(const struct quota *q, const char *namespace,
     static char text[512];
     struct buf to = BUF_ON(text);
     struct quota_refusal refusal;
+    uint64_t compared = 0;
     struct quota_account account = quota_account(q, str_of(namespace));
-    if (quota_fit(&account, uses, n, &refusal))
+    if (quota_fit(&account, uses, n, &refusal, &compared))
         return "fits";
     quota_refusal_write(&refusal, &to);
     return buf_cstr(&to);
@@ -308,7 +309,8 @@ START_TEST(tells_what_no_eviction_mends)
     struct quota_account account = quota_account(&q, str_of(finals[_i].namespace));
     const struct quota_use asked = use_of(finals[_i].pool, "T4", finals[_i].memory, 1, 0);
     struct quota_refusal refusal;
-    ck_assert(!quota_fit(&account, &asked, 1, &refusal));
+    uint64_t compared = 0;
+    ck_assert(!quota_fit(&account, &asked, 1, &refusal, &compared));
     ck_assert(quota_refusal_is_final(&refusal) == finals[_i].final);
     quota_done(&q);
 }

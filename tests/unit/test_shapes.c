@@ -49,6 +49,22 @@ START_TEST(each_field_makes_another_shape)
 
 END_TEST
 
+START_TEST(a_pod_with_a_long_list_of_models_is_not_counted)
+{
+    char models[SHAPE_MODELS_MAX + 1];
+    struct shape x = base;
+    memset(models, 'a', sizeof(models));
+    x.models = (struct str){models, SHAPE_MODELS_MAX};
+    shapes_add(&s, &x);
+    ck_assert_uint_eq(s.n, 1);
+    x.models.n++;
+    shapes_add(&s, &x);
+    ck_assert_uint_eq(s.n, 1);
+    ck_assert_uint_eq(s.arrivals, 1);
+}
+
+END_TEST
+
 /* The table has its own copy of the models. */
 START_TEST(equal_pods_are_one_shape)
 {
@@ -231,6 +247,7 @@ int main(void)
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, NULL, tear_down);
     tcase_add_loop_test(tc, each_field_makes_another_shape, 0, COUNT_OF(others));
+    tcase_add_test(tc, a_pod_with_a_long_list_of_models_is_not_counted);
     tcase_add_test(tc, equal_pods_are_one_shape);
     tcase_add_test(tc, a_pod_counts_half_after_the_half_life);
     tcase_add_test(tc, a_full_table_loses_the_rarest);

@@ -13,6 +13,7 @@ START_TEST(models_are_evaluated_as_without_a_memo)
     static struct work w;
     static char names[400][8]; /* the memo borrows them */
     static const char *const lists[] = {"", "m1*", "!m1*", "M2*,!*9", " , m3 , ! m31 ", "!*", "*"};
+    uint64_t compared = 0;
     work_begin(&w, 1);
     for (unsigned round = 0; round < 2; round++) {
         for (size_t l = 0; l < COUNT_OF(lists); l++) {
@@ -20,13 +21,13 @@ START_TEST(models_are_evaluated_as_without_a_memo)
                 int n = snprintf(names[i], sizeof(names[i]), "m%u", i);
                 struct str model = {names[i], (size_t)n};
                 struct str list = str_of(lists[l]);
-                bool allowed = pattern_list_allows(list, model, true);
+                bool allowed = pattern_list_allows(list, model, true, &compared);
                 ck_assert(work_allows_model(&w, list, model) == allowed);
                 ck_assert(work_allows_model(&w, list, model) == allowed);
                 ck_assert(work_allows_model(NULL, list, model) == allowed);
             }
             ck_assert(work_allows_model(&w, str_of(lists[l]), STR_NULL) ==
-                      pattern_list_allows(str_of(lists[l]), STR_NULL, true));
+                      pattern_list_allows(str_of(lists[l]), STR_NULL, true, &compared));
         }
     }
 }
@@ -43,7 +44,7 @@ START_TEST(a_model_is_evaluated_once)
     ck_assert_uint_ge(once, list.n);
     for (unsigned i = 0; i < 1000; i++)
         ck_assert(work_allows_model(&w, list, STR("NVIDIA-A100-80GB")));
-    ck_assert_uint_le(w.steps, once + 1000);
+    ck_assert_uint_le(w.steps, once + UINT64_C(1000) * 3);
 }
 
 END_TEST
@@ -53,12 +54,45 @@ START_TEST(a_model_costs_its_length_for_each_pattern)
 {
     static struct work w;
     static char model[200];
-    struct str list = STR("!a*b,!c*d,*e*");
+    struct str list = STR("!*a*,!*c*,*e*");
     memset(model, 'x', sizeof(model));
     work_begin(&w, 1);
     ck_assert(!work_allows_model(&w, list, (struct str){model, sizeof(model)}));
-    ck_assert_uint_ge(w.steps, 3 * sizeof(model));
-    ck_assert_uint_le(w.steps, 4 * sizeof(model));
+    ck_assert_uint_ge(w.steps, 3 * sizeof(model) / LIMIT_STEP_BYTES);
+    ck_assert_uint_le(w.steps, 5 * sizeof(model) / LIMIT_STEP_BYTES);
+}
+
+END_TEST
+
+/* A model costs the bytes that are compared: here nearly the whole piece at each place of it. */
+START_TEST(a_model_costs_what_is_compared)
+{
+    static struct work w;
+    static char model[200];
+    struct str list = STR("*xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxy*");
+    memset(model, 'x', sizeof(model));
+    work_begin(&w, 1);
+    ck_assert(!work_allows_model(&w, list, (struct str){model, sizeof(model)}));
+    ck_assert_uint_ge(w.steps, (sizeof(model) - 40) * 40 / LIMIT_STEP_BYTES);
+    ck_assert_uint_le(w.steps, sizeof(model) * 42 / LIMIT_STEP_BYTES);
+}
+
+END_TEST
+
+/* Another model is refused without a look at it, and the judgement is not remembered. */
+START_TEST(an_end_of_the_work_is_no_answer)
+{
+    static struct work w;
+    struct str list = STR("a*");
+    work_begin(&w, 1);
+    ck_assert(work_allows_model(&w, list, STR("a1")));
+    w.steps = LIMIT_REQUEST_STEPS + 1;
+    ck_assert(work_allows_model(&w, list, STR("a1")));
+    ck_assert(!w.cut);
+    ck_assert(!work_allows_model(&w, list, STR("a2")));
+    ck_assert(w.cut);
+    work_begin(&w, 1);
+    ck_assert(work_allows_model(&w, list, STR("a2")));
 }
 
 END_TEST
@@ -71,18 +105,19 @@ static const char *const lists[] = {
 START_TEST(uuids_are_evaluated_as_without_a_list_in_order)
 {
     static struct work w;
+    uint64_t compared = 0;
     work_begin(&w, 1);
     for (unsigned i = 0; i < 30; i++) {
         char bytes[16];
         int n = snprintf(bytes, sizeof(bytes), i % 2 == 0 ? "GPU-%u" : "gpU-%u", i / 2);
         struct str uuid = {bytes, (size_t)n};
         struct str list = str_of(lists[_i]);
-        bool allowed = pattern_list_allows(list, uuid, false);
+        bool allowed = pattern_list_allows(list, uuid, false, &compared);
         ck_assert(work_allows_uuid(&w, list, uuid) == allowed);
         ck_assert(work_allows_uuid(NULL, list, uuid) == allowed);
     }
     ck_assert(work_allows_uuid(&w, str_of(lists[_i]), STR_NULL) ==
-              pattern_list_allows(str_of(lists[_i]), STR_NULL, false));
+              pattern_list_allows(str_of(lists[_i]), STR_NULL, false, &compared));
 }
 
 END_TEST
@@ -105,7 +140,7 @@ START_TEST(a_uuid_is_looked_up)
         int length = snprintf(bytes, sizeof(bytes), "gpu-%03u", i);
         ck_assert(work_allows_uuid(&w, list, (struct str){bytes, (size_t)length}) == (i % 2 == 0));
     }
-    ck_assert_uint_le(w.steps, read + UINT64_C(256) * 8);
+    ck_assert_uint_le(w.steps, read + UINT64_C(256) * 8 * 2);
 }
 
 END_TEST
@@ -140,6 +175,8 @@ int main(void)
     tcase_add_test(tc, models_are_evaluated_as_without_a_memo);
     tcase_add_test(tc, a_model_is_evaluated_once);
     tcase_add_test(tc, a_model_costs_its_length_for_each_pattern);
+    tcase_add_test(tc, a_model_costs_what_is_compared);
+    tcase_add_test(tc, an_end_of_the_work_is_no_answer);
     tcase_add_loop_test(tc, uuids_are_evaluated_as_without_a_list_in_order, 0,
                         (int)COUNT_OF(lists));
     tcase_add_test(tc, a_uuid_is_looked_up);

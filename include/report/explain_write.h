@@ -8,6 +8,9 @@
 /* "placement": [{"container", "card", "memory", "compute"}] */
 void explain_write_placement(struct jwrite *w, const struct grant *grants, uint32_t n);
 
+/* "refused": {the name of each verdict that refuses nodes: how many} */
+void explain_write_refused(struct jwrite *w, const unsigned counts[static VERDICT_COUNT]);
+
 /*
  * Writes to out; uses the arena to sort the nodes. *work counts the steps. ERR_LIMIT: the request
  * would take more than LIMIT_REQUEST_STEPS.

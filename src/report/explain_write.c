@@ -62,8 +62,8 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
     e->entries = arena_array(a, c->nodes.n, sizeof(*e->entries));
     if (e->entries == NULL)
         return arena_fault(a);
-    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
-         n = cache_next_node(c, &cursor)) {
+    for (const struct node *n = cache_next_node(c, &cursor);
+         n != NULL && !work_is_over(e->request.work); n = cache_next_node(c, &cursor)) {
         struct entry *entry = &e->entries[e->n];
         if (n->fault == NODE_ABSENT)
             continue;
@@ -191,6 +191,7 @@ static void explain_write_node(struct jwrite *w, const struct explain *e, const 
     char bytes[512];
     struct buf scratch = BUF_ON(bytes);
     bool fits = entry->verdict == VERDICT_FITS;
+    size_t before = w->out->n;
     jwrite_object_begin(w);
     jwrite_str_at(w, STR("node"), entry->node->name);
     jwrite_bool_at(w, STR("fits"), fits);
@@ -201,6 +202,7 @@ static void explain_write_node(struct jwrite *w, const struct explain *e, const 
     if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
         explain_write_inside(w, e, entry->node);
     jwrite_object_end(w);
+    request_work(&e->request, (w->out->n - before) / LIMIT_STEP_BYTES);
 }
 
 /* The pod's state in the cache; for a pod that is not in the cache, the state of its object. */
@@ -273,16 +275,21 @@ static void explain_write_request(struct jwrite *w, const struct explain *e)
     jwrite_object_end(w);
 }
 
+void explain_write_refused(struct jwrite *w, const unsigned counts[static VERDICT_COUNT])
+{
+    jwrite_object_at(w, STR("refused"));
+    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
+        if (counts[v] > 0)
+            jwrite_u64_at(w, str_of(verdict_name((enum verdict)v)), counts[v]);
+    }
+    jwrite_object_end(w);
+}
+
 static void explain_write_counts(struct jwrite *w, const struct explain *e)
 {
     jwrite_i64_at(w, STR("nodes"), (int64_t)e->n);
     jwrite_i64_at(w, STR("fit"), e->counts[VERDICT_FITS]);
-    jwrite_object_at(w, STR("refused"));
-    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
-        if (e->counts[v] > 0)
-            jwrite_i64_at(w, str_of(verdict_name((enum verdict)v)), e->counts[v]);
-    }
-    jwrite_object_end(w);
+    explain_write_refused(w, e->counts);
 }
 
 /* Of a bound pod that asks DRA alone, the claim counts already. */
@@ -329,10 +336,6 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     jwrite_array_end(&w);
     jwrite_object_end(&w);
     if (work_is_over(work))
-        return err_set(
-            reterr, ERR_LIMIT,
-            "the pod's request takes more than %llu steps on this cluster's nodes, the limit "
-            "for one question",
-            (unsigned long long)LIMIT_REQUEST_STEPS);
+        return work_fail(reterr);
     return buf_failed(out) ? err_set(reterr, buf_fault(out), "no room for the answer") : OK;
 }

@@ -527,10 +527,7 @@ static enum errc judge_no_room(const struct arena *a, struct err *reterr)
 {
     if (arena_failed(a))
         return err_set(reterr, arena_fault(a), "cardpack is out of memory");
-    return err_set(reterr, ERR_LIMIT,
-                   "the pod's request takes more than %llu steps on these nodes, the limit for one "
-                   "question",
-                   (unsigned long long)LIMIT_REQUEST_STEPS);
+    return work_fail(reterr);
 }
 
 struct str judge_refusal(const struct judgement *j, size_t i)

@@ -105,26 +105,10 @@ static void whatif_put_reasons(struct buf *text, const struct whatif *w,
 /* Counts by verdict the nodes that refuse the next replica. False: too many steps for all nodes. */
 static bool whatif_count_refusals(const struct whatif *w, unsigned counts[static VERDICT_COUNT])
 {
-    for (size_t i = 0; i < w->plan.n_sites; i++) {
-        bool valid = w->fault.code == OK;
-        if (work_is_over(w->plan.request.work))
-            return false;
+    bool valid = w->fault.code == OK;
+    for (size_t i = 0; i < w->plan.n_sites && !work_is_over(w->plan.request.work); i++)
         counts[valid ? plan_next(&w->plan, &w->plan.sites[i]) : VERDICT_BAD_REQUEST]++;
-    }
-    return true;
-}
-
-static void whatif_write_refused(struct jwrite *j, const struct whatif *w, struct buf *text,
-                                 const unsigned counts[static VERDICT_COUNT])
-{
-    whatif_put_reasons(text, w, counts);
-    jwrite_object_at(j, STR("refused"));
-    for (unsigned v = VERDICT_FITS + 1; v < VERDICT_COUNT; v++) {
-        if (counts[v] == 0)
-            continue;
-        jwrite_u64_at(j, str_of(verdict_name((enum verdict)v)), counts[v]);
-    }
-    jwrite_object_end(j);
+    return !work_is_over(w->plan.request.work);
 }
 
 static void whatif_write_stop(struct jwrite *j, const struct whatif *w)
@@ -139,12 +123,12 @@ static void whatif_write_stop(struct jwrite *j, const struct whatif *w)
     unsigned counts[VERDICT_COUNT] = {0};
     jwrite_object_begin(j);
     if (w->plan.exhausted || !whatif_count_refusals(w, counts)) {
-        jwrite_object_at(j, STR("refused"));
-        jwrite_object_end(j);
+        memset(counts, 0, sizeof(counts));
         buf_put(&text, STR("more may fit: the search reached the limit of steps for one question"));
     } else {
-        whatif_write_refused(j, w, &text, counts);
+        whatif_put_reasons(&text, w, counts);
     }
+    explain_write_refused(j, counts);
     jwrite_str_at(j, STR("message"), buf_str(&text));
     jwrite_object_end(j);
 }

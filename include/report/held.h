@@ -1,9 +1,10 @@
 /*
- * What the pods of a node hold on one of its cards, for the reports that list it: inspect, cards
- * and the page.
+ * What the pods of a node hold on each of its cards, for the reports that list it: inspect, cards
+ * and the page. The node's pods are read once, not once for each card.
  */
 #pragma once
 
+#include "core/limit.h"
 #include "core/measured.h"
 #include "core/node.h"
 
@@ -16,15 +17,25 @@ struct held {
     bool exceeds;      /* that is more than its share: see measured_exceeds */
 };
 
-/* Where a list of them is. Set the first four fields, and the others to 0. */
-struct held_walk {
-    const struct node *node;
-    int64_t card; /* -1: what is charged to no card that the node has */
-    const struct measured *all;
-    const struct measured_node *measured; /* NULL: unknown, or not asked for */
-    const struct pod *pod;                /* the last one that was returned */
-    uint32_t next;                        /* its next share */
+struct held_slot {
+    const struct pod *pod;
+    const struct share *share; /* NULL: it has none */
 };
 
-/* False: there are no more. A pod is returned once for each share that it has of the card. */
-bool held_next(struct held_walk *w, struct held *ret) _must_use_;
+struct held_walk {
+    const struct node *node;
+    const struct measured *all;
+    const struct measured_node *measured; /* NULL: unknown, or not asked for */
+    struct held_slot *slots;              /* by card; owned */
+    uint32_t ends[LIMIT_CARDS + 1];       /* where the slots of each card end; of none: the last */
+    uint32_t next;                        /* the next slot */
+};
+
+/* False: no memory, and there is nothing to end. The node must not change before held_end. */
+bool held_begin(struct held_walk *w, const struct node *n, const struct measured *m) _must_use_;
+void held_end(struct held_walk *w);
+
+/* False: the card has no more. Ask for the cards in ascending order, and then for -1: what is
+ * charged to no card that the node has. A pod is returned once for each share that it has of the
+ * card. */
+bool held_next(struct held_walk *w, int64_t card, struct held *ret) _must_use_;

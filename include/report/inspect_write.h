@@ -31,7 +31,10 @@ enum inspect_form {
     INSPECT_CARDS,
 };
 
-/* m: NULL if nothing is known, or it is not asked for. `node` absent: all nodes with gpu-mem or
- * with pods that ask for it, by name. Uses the arena to sort them. */
+/* All nodes with gpu-mem or with pods that ask for it, by name. NULL: no memory. */
+const struct node **inspect_write_collect(const struct cache *c, struct arena *a, size_t *ret_n);
+
+/* m: NULL if nothing is known, or it is not asked for. `node` absent: all that
+ * inspect_write_collect finds. */
 enum errc inspect_write(const struct cache *c, const struct measured *m, struct str node,
                         enum inspect_form form, struct arena *a, struct buf *out) _must_use_;

@@ -1,47 +1,72 @@
+/* Counts the slots of each card, and then puts each pod into those of its cards. */
 #include "report/held.h"
 
-static void held_measure(const struct held_walk *w, struct held *ret)
+#include "base/mem.h"
+
+static uint32_t held_place_of(const struct node *n, const struct share *s)
 {
-    uint32_t card = (uint32_t)w->card;
-    if (w->card < 0 || !measured_pod_of(w->all, w->measured, ret->pod->uid, card, &ret->used_mib))
+    return s != NULL && node_has_card(n, s->card) ? s->card : n->n_cards;
+}
+
+/* Without slots `ends` gets the number of each card's; with them it has where each card's begin. */
+static void held_fill(struct held_walk *w)
+{
+    for (const struct pod *p = w->node->pods; p != NULL; p = p->next) {
+        const struct holding *h = p->holding;
+        for (uint32_t i = 0; i < h->n_shares || (i == 0 && p->request->mem > 0); i++) {
+            const struct share *s = i < h->n_shares ? &h->shares[i] : NULL;
+            uint32_t at = w->ends[held_place_of(w->node, s)]++;
+            if (w->slots != NULL)
+                w->slots[at] = (struct held_slot){p, s};
+        }
+    }
+}
+
+bool held_begin(struct held_walk *w, const struct node *n, const struct measured *m)
+{
+    uint32_t all = 0;
+    *w = (struct held_walk){.node = n, .all = m, .measured = measured_of(m, n->name)};
+    assert(n->n_cards <= LIMIT_CARDS);
+    held_fill(w);
+    for (uint32_t i = 0; i <= n->n_cards; i++) {
+        uint32_t count = w->ends[i];
+        w->ends[i] = all;
+        all += count;
+    }
+    w->slots = mem_alloc(MAX_OF(all, 1U) * sizeof(*w->slots));
+    if (w->slots != NULL)
+        held_fill(w);
+    return w->slots != NULL;
+}
+
+void held_end(struct held_walk *w)
+{
+    mem_free(w->slots);
+}
+
+static void held_measure(const struct held_walk *w, uint32_t card, struct held *ret)
+{
+    if (!measured_pod_of(w->all, w->measured, ret->pod->uid, card, &ret->used_mib))
         return;
     ret->known = true;
     ret->exceeds = measured_exceeds(measured_card_of(w->measured, card), w->node->cards[card].total,
                                     ret->mem, ret->used_mib);
 }
 
-/* The next share of w->pod on the card. */
-static bool held_next_share(struct held_walk *w, struct held *ret)
+bool held_next(struct held_walk *w, int64_t card, struct held *ret)
 {
-    const struct pod *p = w->pod;
-    while (w->next < p->holding->n_shares) {
-        const struct share *s = &p->holding->shares[w->next++];
-        bool valid = node_has_card(w->node, s->card);
-        if (valid ? s->card != w->card : w->card >= 0)
-            continue;
-        *ret = (struct held){.pod = p, .mem = s->mem, .cores = s->cores};
-        if (valid)
-            ret->mem = node_charge_of(w->node, p->request, s);
-        held_measure(w, ret);
-        return true;
+    uint32_t place = card < 0 ? w->node->n_cards : (uint32_t)card;
+    w->next = MAX_OF(w->next, place == 0 ? 0 : w->ends[place - 1]);
+    if (w->next == w->ends[place])
+        return false;
+    struct held_slot slot = w->slots[w->next++];
+    const struct share *s = slot.share;
+    *ret = (struct held){.pod = slot.pod, .mem = s == NULL ? slot.pod->request->mem : s->mem};
+    ret->cores = s == NULL ? 0 : s->cores;
+    if (card >= 0) {
+        assert(s != NULL);
+        ret->mem = node_charge_of(w->node, slot.pod->request, s);
+        held_measure(w, (uint32_t)card, ret);
     }
-    return false;
-}
-
-bool held_next(struct held_walk *w, struct held *ret)
-{
-    if (w->pod != NULL && held_next_share(w, ret))
-        return true;
-    for (const struct pod *p = w->pod == NULL ? w->node->pods : w->pod->next; p != NULL;
-         p = p->next) {
-        w->pod = p;
-        w->next = 0;
-        if (w->card < 0 && p->holding->n_shares == 0 && p->request->mem > 0) {
-            *ret = (struct held){.pod = p, .mem = p->request->mem};
-            return true;
-        }
-        if (held_next_share(w, ret))
-            return true;
-    }
-    return false;
+    return true;
 }

@@ -14,9 +14,7 @@
 /* What a node's part of the answer is written from. */
 struct inspect_node {
     enum inspect_form form;
-    const struct node *node;
-    const struct measured *all;
-    const struct measured_node *measured; /* NULL: unknown, or not asked for */
+    struct held_walk held;
 };
 
 static void inspect_write_pod(struct jwrite *w, const struct inspect_node *x, const struct held *h)
@@ -35,12 +33,11 @@ static void inspect_write_pod(struct jwrite *w, const struct inspect_node *x, co
 }
 
 /* A pod is shown on each of its cards; without a valid one, on card -1. */
-static void inspect_write_pods(struct jwrite *w, const struct inspect_node *x, int64_t card)
+static void inspect_write_pods(struct jwrite *w, struct inspect_node *x, int64_t card)
 {
-    struct held_walk walk = {.node = x->node, .card = card, .all = x->all, .measured = x->measured};
     struct held h;
     jwrite_array_at(w, STR("pods"));
-    while (held_next(&walk, &h))
+    while (held_next(&x->held, card, &h))
         inspect_write_pod(w, x, &h);
     jwrite_array_end(w);
 }
@@ -85,17 +82,17 @@ static void inspect_write_card_measured(struct jwrite *w, const struct measured_
         jwrite_i64_at(w, STR("busyPercent"), c->busy_percent);
 }
 
-static void inspect_write_card(struct jwrite *w, const struct inspect_node *x, int64_t id,
-                               int64_t total, int64_t used)
+static void inspect_write_card(struct jwrite *w, struct inspect_node *x, int64_t id, int64_t total,
+                               int64_t used)
 {
     jwrite_object_begin(w);
     jwrite_i64_at(w, STR("id"), id);
     jwrite_i64_at(w, STR("totalGPU"), total);
     jwrite_i64_at(w, STR("usedGPU"), used);
     if (x->form == INSPECT_CARDS && id >= 0)
-        inspect_write_more(w, x->node, (uint32_t)id);
+        inspect_write_more(w, x->held.node, (uint32_t)id);
     if (id >= 0)
-        inspect_write_card_measured(w, measured_card_of(x->measured, (uint32_t)id));
+        inspect_write_card_measured(w, measured_card_of(x->held.measured, (uint32_t)id));
     inspect_write_pods(w, x, id);
     jwrite_object_end(w);
 }
@@ -121,7 +118,7 @@ static struct str inspect_write_fault_of(const struct node *n)
 
 static void inspect_write_node_more(struct jwrite *w, const struct inspect_node *x)
 {
-    const struct node *n = x->node;
+    const struct node *n = x->held.node;
     jwrite_i64_at(w, STR("freeGPU"), node_left(n));
     if (n->fault != NODE_OK)
         jwrite_str_at(w, STR("fault"), inspect_write_fault_of(n));
@@ -141,19 +138,19 @@ static void inspect_write_when(struct jwrite *w, const struct measured_node *m)
 static void inspect_write_node(struct jwrite *w, enum inspect_form form, const struct measured *m,
                                const struct node *n)
 {
-    const struct inspect_node x = {
-        .form = form,
-        .node = n,
-        .all = m,
-        .measured = measured_of(m, n->name),
-    };
+    struct inspect_node x _uninitialized_;
+    x.form = form;
+    if (!held_begin(&x.held, n, m)) {
+        w->out->failed = true;
+        return;
+    }
     jwrite_object_begin(w);
     jwrite_str_at(w, STR("name"), n->name);
     jwrite_i64_at(w, STR("totalGPU"), n->total);
     jwrite_i64_at(w, STR("usedGPU"), n->used);
     if (form == INSPECT_CARDS)
         inspect_write_node_more(w, &x);
-    inspect_write_when(w, x.measured);
+    inspect_write_when(w, x.held.measured);
     jwrite_array_at(w, STR("devs"));
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!n->cards[i].absent)
@@ -163,6 +160,7 @@ static void inspect_write_node(struct jwrite *w, enum inspect_form form, const s
         inspect_write_card(w, &x, -1, 0, n->unplaced);
     jwrite_array_end(w);
     jwrite_object_end(w);
+    held_end(&x.held);
 }
 
 static int inspect_write_by_name(const void *a, const void *b)
@@ -172,9 +170,7 @@ static int inspect_write_by_name(const void *a, const void *b)
     return str_cmp((*x)->name, (*y)->name);
 }
 
-/* Sorted by name. */
-static const struct node **inspect_write_collect(const struct cache *c, struct arena *a,
-                                                 size_t *ret_n)
+const struct node **inspect_write_collect(const struct cache *c, struct arena *a, size_t *ret_n)
 {
     const struct node **nodes = arena_array(a, c->nodes.n, sizeof(struct node *));
     size_t cursor = 0;

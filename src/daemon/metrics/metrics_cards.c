@@ -8,8 +8,7 @@
  */
 #include "daemon/metrics/metrics.h"
 #include "daemon/service.h"
-
-#include <stdlib.h>
+#include "report/inspect_write.h"
 
 #define PERCENT_DECIMALS 2
 
@@ -168,62 +167,29 @@ static void metrics_cards_write_totals(struct metrics_writer *w)
 
 /* ---- nodes ---- */
 
-static void metrics_cards_write_nodes(struct metrics_writer *w, const struct shown *s,
-                                      const char *name, const char *help,
-                                      int64_t (*of)(const struct node *n))
-{
-    expo_family(&w->expo, EXPO_GAUGE, name, help);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct expo_label label = {"node", s->nodes[i]->name};
-        expo_i64(&w->expo, &label, 1, of(s->nodes[i]));
-    }
-}
-
-static int64_t metrics_cards_memory_of(const struct node *n)
-{
-    return n->total;
-}
-
-static int64_t metrics_cards_allocated_of(const struct node *n)
-{
-    return n->used;
-}
-
-static int64_t metrics_cards_unplaced_of(const struct node *n)
-{
-    return n->unplaced;
-}
-
-static int64_t metrics_cards_most_free_of(const struct node *n)
-{
-    return n->most_free;
-}
-
-static int64_t metrics_cards_pods_of(const struct node *n)
-{
-    return n->n_pods;
-}
-
 static void metrics_cards_write_each_node(struct metrics_writer *w, const struct shown *s)
 {
-    metrics_cards_write_nodes(
-        w, s, "cardpack_node_memory_units",
-        "Memory of the node's cards, in the device plugin's unit (GiB or MiB).",
-        metrics_cards_memory_of);
-    metrics_cards_write_nodes(w, s, "cardpack_node_memory_allocated_units",
-                              "Of that, what pods hold, with a valid card or without.",
-                              metrics_cards_allocated_of);
-    metrics_cards_write_nodes(w, s, "cardpack_node_memory_unplaced_units",
-                              "Of that, what is held by pods without a valid card.",
-                              metrics_cards_unplaced_of);
-    metrics_cards_write_nodes(
-        w, s, "cardpack_node_memory_most_free_units",
-        "What the freest usable card has left: a pod that requests more of one card does not "
-        "fit.",
-        metrics_cards_most_free_of);
-    metrics_cards_write_nodes(w, s, "cardpack_node_pods",
-                              "Pods that hold something of the node's cards.",
-                              metrics_cards_pods_of);
+    static const char *const series[][2] = {
+        {"cardpack_node_memory_units",
+         "Memory of the node's cards, in the device plugin's unit (GiB or MiB)."},
+        {"cardpack_node_memory_allocated_units",
+         "Of that, what pods hold, with a valid card or without."},
+        {"cardpack_node_memory_unplaced_units",
+         "Of that, what is held by pods without a valid card."},
+        {"cardpack_node_memory_most_free_units",
+         "What the freest usable card has left: a pod that requests more of one card does not "
+         "fit."},
+        {"cardpack_node_pods", "Pods that hold something of the node's cards."},
+    };
+    for (size_t i = 0; i < COUNT_OF(series); i++) {
+        expo_family(&w->expo, EXPO_GAUGE, series[i][0], series[i][1]);
+        for (size_t k = 0; k < s->n; k++) {
+            const struct node *n = s->nodes[k];
+            const int64_t of[] = {n->total, n->used, n->unplaced, n->most_free, n->n_pods};
+            const struct expo_label label = {"node", n->name};
+            expo_i64(&w->expo, &label, 1, of[i]);
+        }
+    }
 }
 
 /* ---- cards ---- */
@@ -242,42 +208,39 @@ static void metrics_cards_label_card(const struct node *n, uint32_t card, struct
     labels[1] = (struct expo_label){"card", buf_str(&text)};
 }
 
-static void metrics_cards_write_cards(struct metrics_writer *w, const struct shown *s,
-                                      const char *name, const char *help,
-                                      int64_t (*of)(const struct card *c), unsigned decimals)
+struct card_series {
+    const char *name;
+    const char *help;
+    unsigned decimals;
+};
+
+static void metrics_cards_write_cards(struct metrics_writer *w, const struct shown *s)
 {
+    static const struct card_series series[] = {
+        {"cardpack_card_memory_units",
+         "Memory of the card, in the device plugin's unit (GiB or MiB).", 0},
+        {"cardpack_card_memory_allocated_units", "Of that, what pods hold.", 0},
+        {"cardpack_card_compute_allocated_ratio",
+         "Of the card's compute, what pods hold that ask for a share of it; 1 is all.",
+         PERCENT_DECIMALS},
+        {"cardpack_card_pods", "Pods that hold something of the card.", 0},
+    };
     struct digits digits;
     struct expo_label labels[2];
-    expo_family(&w->expo, EXPO_GAUGE, name, help);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct node *n = s->nodes[i];
-        for (uint32_t k = 0; k < n->n_cards; k++) {
-            if (n->cards[k].absent)
-                continue;
-            metrics_cards_label_card(n, k, &digits, labels);
-            expo_fixed(&w->expo, labels, COUNT_OF(labels), of(&n->cards[k]), decimals);
+    for (size_t i = 0; i < COUNT_OF(series); i++) {
+        expo_family(&w->expo, EXPO_GAUGE, series[i].name, series[i].help);
+        for (size_t at = 0; at < s->n; at++) {
+            const struct node *n = s->nodes[at];
+            for (uint32_t k = 0; k < n->n_cards; k++) {
+                const struct card *c = &n->cards[k];
+                const int64_t of[] = {c->total, c->used, c->cores, c->pods};
+                if (c->absent)
+                    continue;
+                metrics_cards_label_card(n, k, &digits, labels);
+                expo_fixed(&w->expo, labels, COUNT_OF(labels), of[i], series[i].decimals);
+            }
         }
     }
-}
-
-static int64_t metrics_cards_card_memory_of(const struct card *c)
-{
-    return c->total;
-}
-
-static int64_t metrics_cards_card_allocated_of(const struct card *c)
-{
-    return c->used;
-}
-
-static int64_t metrics_cards_card_cores_of(const struct card *c)
-{
-    return c->cores;
-}
-
-static int64_t metrics_cards_card_pods_of(const struct card *c)
-{
-    return c->pods;
 }
 
 /* Writes unusable cards only: most cards never are. */
@@ -325,60 +288,39 @@ static void metrics_cards_write_infos(struct metrics_writer *w, const struct sho
     }
 }
 
-static void metrics_cards_write_each_card(struct metrics_writer *w, const struct shown *s)
-{
-    metrics_cards_write_cards(w, s, "cardpack_card_memory_units",
-                              "Memory of the card, in the device plugin's unit (GiB or MiB).",
-                              metrics_cards_card_memory_of, 0);
-    metrics_cards_write_cards(w, s, "cardpack_card_memory_allocated_units",
-                              "Of that, what pods hold.", metrics_cards_card_allocated_of, 0);
-    metrics_cards_write_cards(
-        w, s, "cardpack_card_compute_allocated_ratio",
-        "Of the card's compute, what pods hold that ask for a share of it; 1 is all.",
-        metrics_cards_card_cores_of, PERCENT_DECIMALS);
-    metrics_cards_write_cards(w, s, "cardpack_card_pods", "Pods that hold something of the card.",
-                              metrics_cards_card_pods_of, 0);
-    metrics_cards_write_unusable(w, s);
-    metrics_cards_write_infos(w, s);
-}
-
 /* ---- what is really used ---- */
 
-/* Writes only cards of which it is known. `of` returns a negative number if it has none. */
-static void metrics_cards_write_measured(struct metrics_writer *w, const struct shown *s,
-                                         const char *name, const char *help,
-                                         int64_t (*of)(const struct measured_card *c),
-                                         unsigned decimals)
+/* Writes only cards of which it is known. */
+static void metrics_cards_write_measured(struct metrics_writer *w, const struct shown *s)
 {
+    static const struct card_series series[] = {
+        {"cardpack_card_memory_used_bytes",
+         "Memory of the card that is really used, as cardpack-node measures it; without a series: "
+         "unknown.",
+         0},
+        {"cardpack_card_memory_bytes", "Memory of the card, as cardpack-node measures it.", 0},
+        {"cardpack_card_busy_ratio", "Part of the time in which the card computes; 1 is always.",
+         PERCENT_DECIMALS},
+    };
     struct digits digits;
     struct expo_label labels[2];
-    expo_family(&w->expo, EXPO_GAUGE, name, help);
-    for (size_t i = 0; i < s->n; i++) {
-        const struct node *n = s->nodes[i];
-        const struct measured_node *m = measured_of(&w->service->measured, n->name);
-        for (uint32_t k = 0; m != NULL && k < n->n_cards; k++) {
-            const struct measured_card *c = measured_card_of(m, k);
-            if (c == NULL || n->cards[k].absent || of(c) < 0)
-                continue;
-            metrics_cards_label_card(n, k, &digits, labels);
-            expo_fixed(&w->expo, labels, COUNT_OF(labels), of(c), decimals);
+    for (size_t i = 0; i < COUNT_OF(series); i++) {
+        expo_family(&w->expo, EXPO_GAUGE, series[i].name, series[i].help);
+        for (size_t at = 0; at < s->n; at++) {
+            const struct node *n = s->nodes[at];
+            const struct measured_node *m = measured_of(&w->service->measured, n->name);
+            for (uint32_t k = 0; m != NULL && k < n->n_cards; k++) {
+                const struct measured_card *c = measured_card_of(m, k);
+                if (c == NULL || n->cards[k].absent ||
+                    (i == 2 && c->busy_percent == MEASURED_BUSY_UNKNOWN))
+                    continue;
+                const int64_t of[] = {c->used_mib * (int64_t)MIB, c->total_mib * (int64_t)MIB,
+                                      c->busy_percent};
+                metrics_cards_label_card(n, k, &digits, labels);
+                expo_fixed(&w->expo, labels, COUNT_OF(labels), of[i], series[i].decimals);
+            }
         }
     }
-}
-
-static int64_t metrics_cards_used_bytes_of(const struct measured_card *c)
-{
-    return (int64_t)((uint64_t)c->used_mib * MIB);
-}
-
-static int64_t metrics_cards_size_bytes_of(const struct measured_card *c)
-{
-    return (int64_t)((uint64_t)c->total_mib * MIB);
-}
-
-static int64_t metrics_cards_busy_of(const struct measured_card *c)
-{
-    return c->busy_percent == MEASURED_BUSY_UNKNOWN ? -1 : c->busy_percent;
 }
 
 struct exceeding {
@@ -438,58 +380,11 @@ static void metrics_cards_write_differing(struct metrics_writer *w, const struct
     }
 }
 
-static void metrics_cards_write_all_measured(struct metrics_writer *w, const struct shown *s)
-{
-    metrics_cards_write_measured(
-        w, s, "cardpack_card_memory_used_bytes",
-        "Memory of the card that is really used, as cardpack-node measures it; without a series: "
-        "unknown.",
-        metrics_cards_used_bytes_of, 0);
-    metrics_cards_write_measured(w, s, "cardpack_card_memory_bytes",
-                                 "Memory of the card, as cardpack-node measures it.",
-                                 metrics_cards_size_bytes_of, 0);
-    metrics_cards_write_measured(w, s, "cardpack_card_busy_ratio",
-                                 "Part of the time in which the card computes; 1 is always.",
-                                 metrics_cards_busy_of, PERCENT_DECIMALS);
-    metrics_cards_write_exceeding(w, s);
-    metrics_cards_write_differing(w, s);
-}
-
-/* ---- which nodes ---- */
-
-static int metrics_cards_by_name(const void *a, const void *b)
-{
-    const struct node *const *x = a;
-    const struct node *const *y = b;
-    return str_cmp((*x)->name, (*y)->name);
-}
-
-/*
- * Collects the nodes that inspect shows: those with gpu-mem, and those whose pods hold some. False:
- * allocation failed.
- */
-static bool metrics_cards_collect(const struct metrics_writer *w, struct shown *ret)
-{
-    const struct cache *cache = &w->service->cache;
-    size_t cursor = 0;
-    ret->n = 0;
-    ret->nodes = arena_array(w->arena, cache->nodes.n, sizeof(struct node *));
-    if (ret->nodes == NULL)
-        return false;
-    for (const struct node *n = cache_next_node(cache, &cursor); n != NULL;
-         n = cache_next_node(cache, &cursor)) {
-        if (node_is_shared(n))
-            ret->nodes[ret->n++] = n;
-    }
-    if (ret->n > 1)
-        qsort((void *)ret->nodes, ret->n, sizeof(struct node *), metrics_cards_by_name);
-    return true;
-}
-
 void metrics_write_cards(struct metrics_writer *w)
 {
     struct shown s;
-    if (!metrics_cards_collect(w, &s)) {
+    s.nodes = inspect_write_collect(&w->service->cache, w->arena, &s.n);
+    if (s.nodes == NULL) {
         w->expo.out->failed = true;
         return;
     }
@@ -501,9 +396,13 @@ void metrics_write_cards(struct metrics_writer *w)
         "Nodes without series of their own, as there are more than metrics-nodes.",
         (int64_t)left_out);
     metrics_cards_write_each_node(w, &s);
-    metrics_cards_write_each_card(w, &s);
+    metrics_cards_write_cards(w, &s);
+    metrics_cards_write_unusable(w, &s);
+    metrics_cards_write_infos(w, &s);
     metrics_cards_write_one(w, "cardpack_nodes_measured",
                             "Nodes of which it is known what their cards and pods really use.",
                             (int64_t)w->service->measured.n_known);
-    metrics_cards_write_all_measured(w, &s);
+    metrics_cards_write_measured(w, &s);
+    metrics_cards_write_exceeding(w, &s);
+    metrics_cards_write_differing(w, &s);
 }

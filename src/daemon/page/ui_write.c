@@ -33,13 +33,6 @@ static void ui_write_put_true(struct jwrite *w, struct str key, bool value)
     jwrite_bool_at(w, key, true);
 }
 
-/* What a node is written from. */
-struct ui_node {
-    const struct node *node;
-    const struct measured *all;
-    const struct measured_node *measured; /* NULL: unknown */
-};
-
 static void ui_write_held(struct jwrite *w, const struct held *h)
 {
     jwrite_object_begin(w);
@@ -55,12 +48,11 @@ static void ui_write_held(struct jwrite *w, const struct held *h)
 }
 
 /* Writes the pods on that card; -1: the pods without a valid card, as in inspect. */
-static void ui_write_pods(struct jwrite *w, const struct ui_node *x, int64_t card)
+static void ui_write_pods(struct jwrite *w, struct held_walk *x, int64_t card)
 {
-    struct held_walk walk = {.node = x->node, .card = card, .all = x->all, .measured = x->measured};
     struct held h;
     jwrite_array_at(w, STR("pods"));
-    while (held_next(&walk, &h))
+    while (held_next(x, card, &h))
         ui_write_held(w, &h);
     jwrite_array_end(w);
 }
@@ -76,7 +68,7 @@ static struct str ui_write_state_of(const struct card *c)
     return c->given || c->claimed ? STR("dra") : STR("");
 }
 
-static void ui_write_card(struct jwrite *w, const struct ui_node *x, uint32_t i)
+static void ui_write_card(struct jwrite *w, struct held_walk *x, uint32_t i)
 {
     const struct node *n = x->node;
     const struct card *c = &n->cards[i];
@@ -105,7 +97,11 @@ static void ui_write_card(struct jwrite *w, const struct ui_node *x, uint32_t i)
 
 void ui_write_node(struct jwrite *w, const struct measured *m, const struct node *n)
 {
-    const struct ui_node x = {.node = n, .all = m, .measured = measured_of(m, n->name)};
+    struct held_walk x _uninitialized_;
+    if (!held_begin(&x, n, m)) {
+        w->out->failed = true;
+        return;
+    }
     jwrite_object_begin(w);
     jwrite_str_at(w, STR("name"), n->name);
     jwrite_i64_at(w, STR("total"), n->total);
@@ -134,6 +130,7 @@ void ui_write_node(struct jwrite *w, const struct measured *m, const struct node
     }
     jwrite_array_end(w);
     jwrite_object_end(w);
+    held_end(&x);
 }
 
 /* ---- pods that wait ---- */

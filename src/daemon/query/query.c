@@ -126,10 +126,9 @@ static void query_respond_inspect(struct service *s, struct http_request *r, enu
 void query_inspect(struct service *s, struct http_request *r)
 {
     struct str used = http_request_parameter(r, "used");
-    if (used.p == NULL || str_eq(used, STR("false")))
-        query_respond_inspect(s, r, INSPECT_GPUSHARE, false);
-    else if (str_eq(used, STR("true")))
-        query_respond_inspect(s, r, INSPECT_GPUSHARE, true);
+    bool asked = str_eq(used, STR("true"));
+    if (asked || used.p == NULL || str_eq(used, STR("false")))
+        query_respond_inspect(s, r, INSPECT_GPUSHARE, asked);
     else
         http_respond_error(r, 400, STR("used is true or false"));
 }

@@ -1,5 +1,6 @@
 /* Builds the benchmarks' cluster and its JSON; see bench_cluster.h. */
 #include "bench_cluster.h"
+#include "codec/limit.h"
 #include "core/limit.h"
 
 #include <stdio.h>
@@ -28,20 +29,35 @@ static struct str print_int(char out[24], int64_t v)
     return (struct str){out, (size_t)n};
 }
 
+struct card_name {
+    char bytes[LIMIT_CARD_NAME + 1];
+};
+
+/* "aaaa...0000000c": as a hostile kubelet names its cards. */
+static struct str print_long_name(struct card_name *out, size_t bytes, size_t node, uint32_t card)
+{
+    size_t tail = sizeof("00000000") - 1;
+    memset(out->bytes, 'a', bytes - tail);
+    (void)snprintf(out->bytes + bytes - tail, tail + 1, "%08zx", node * LIMIT_CARDS + card);
+    return (struct str){out->bytes, bytes};
+}
+
 static void build_node(struct cache *c, const struct bench_cluster *g, size_t node)
 {
     struct bench_name name;
     char mem[24];
     char count[24];
-    char uuids[LIMIT_CARDS][16];
+    static struct card_name names[LIMIT_CARDS];
     struct card_view cards[LIMIT_CARDS];
     for (uint32_t i = 0; i < g->cards && g->tables; i++) {
-        int n = snprintf(uuids[i], sizeof(uuids[i]), "GPU-%u", i);
+        int n = snprintf(names[i].bytes, sizeof(names[i].bytes), "GPU-%u", i);
         cards[i] = (struct card_view){.index = i,
                                       .mem = BENCH_CARD_MEM,
                                       .numa = i < g->cards / 2 ? 0 : 1,
                                       .model = STR("NVIDIA-A100-SXM4-80GB"),
-                                      .uuid = {uuids[i], (size_t)n}};
+                                      .uuid = {names[i].bytes, (size_t)n}};
+        if (g->name_bytes > 0)
+            cards[i].model = cards[i].uuid = print_long_name(&names[i], g->name_bytes, node, i);
     }
     struct cache_event e = {.type = CACHE_NODE_SET};
     e.node.name = bench_node_name(node, &name);

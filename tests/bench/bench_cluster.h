@@ -20,6 +20,7 @@ struct bench_cluster {
     int64_t pod_mem;   /* of each pod */
     size_t pods_every; /* only each nth node has pods; 0: every node */
     bool tables;       /* cards have models and uuids; half of the pods are in affinity groups */
+    size_t name_bytes; /* with tables: of each model and uuid, no two alike; 0: the usual names */
 };
 
 /* Adds the nodes, then the pods. */

@@ -1,16 +1,20 @@
 /*
- * The cost of hostile requests in steps, not in time. Each row makes one thing as large as allowed,
- * on a cluster of BENCH_NODES nodes. No request may take more than LIMIT_REQUEST_STEPS, nor more
- * than its row says; with one thing doubled, it may take at most twice as many.
+ * The cost of hostile requests in steps; and by kind of work how long a step takes, as a multiple
+ * of that of a usual request. Each row makes one thing as large as allowed, on a cluster of
+ * BENCH_NODES nodes. No request may take more than LIMIT_REQUEST_STEPS, nor more than its row says;
+ * with one thing doubled, it may take at most twice as many.
  */
 #include "base/log.h"
 #include "bench_cluster.h"
+#include "codec/limit.h"
 #include "core/limit.h"
 #include "daemon/query/query.h"
 #include "report/whatif.h"
 #include "unit.h"
 #include "verbs_fixture.h"
 
+#include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -26,9 +30,12 @@ struct size {
     uint32_t pods;
     size_t repeats; /* of each name */
     size_t bytes;   /* of a list */
+    size_t name;    /* length of each model and uuid, no two alike; 0: the usual ones */
     unsigned containers;
     unsigned replicas;
-    size_t victims; /* victims per node; the same ones repeated */
+    size_t victims;  /* victims per node; the same ones repeated */
+    size_t limits;   /* of the limited namespace, each of long models; 0: bench_cluster_limit's */
+    unsigned shapes; /* that the policies have learned */
 };
 
 static struct size filled(struct size s)
@@ -51,15 +58,26 @@ struct wants {
     unsigned mem; /* of a container; no node has room for it, so each is searched to the end */
 };
 
-#define MODEL "cardpack.io/card-model"
-#define UUID  "cardpack.io/card-uuid"
-#define GROUP "cardpack.io/card-anti-affinity-group"
-#define ONE   "group-1"
+#define MODEL  "cardpack.io/card-model"
+#define UUID   "cardpack.io/card-uuid"
+#define POLICY "cardpack.io/policy"
+#define GROUP  "cardpack.io/card-anti-affinity-group"
+#define ONE    "group-1"
 
 static const struct wants models = {"", MODEL, "*N*V*I*D*I*A*x*", 0, 8};
 static const struct wants uuids = {"", UUID, "GPU-ffffffffffffffffffffffffffffffff", 0, 8};
 static const struct wants group = {"\"aliyun.com/gpu-count\":\"8\"", GROUP, ONE, sizeof(ONE) + 1,
                                    64};
+/* No model has the 'b', and each has as many places to look for the rest as the rest is long. */
+#define HOSTILE .bytes = 4000, .name = LIMIT_CARD_NAME
+#define A16     "aaaaaaaaaaaaaaaa"
+#define A112    A16 A16 A16 A16 A16 A16 A16
+static const struct wants long_models = {"", MODEL, "*" A112 A16 "b*", 0, 8};
+static const struct wants many_models = {"", MODEL, "*" A16 A16 "b", 0, 8};
+static const struct wants short_models = {"", MODEL, "*b", 0, 8};
+static const struct wants by_price = {"", POLICY, "bid-price", sizeof("bid-price") + 1, 8};
+static const struct wants by_fgd = {"", POLICY, "fgd", sizeof("fgd") + 1, 8};
+static const struct wants long_uuids = {"", UUID, A112 A112 A16, 0, 8};
 static const struct wants quota = {"", NULL, "", 0, 8};
 /* 16 containers of 3 to 18 on four cards with 40 free: many partial placements, and none
  * complete. */
@@ -137,6 +155,16 @@ static void with_victims(struct buf *out, const struct size *s, const struct wan
     }
     buf_printf(out, "}}");
 }
+
+static void put_nothing(struct buf *out, const struct size *s, const struct wants *w)
+{
+    (void)out;
+    (void)s;
+    (void)w;
+}
+
+/* Instead of a number of steps: the limit ends the request. */
+#define REFUSED UINT64_MAX
 
 #define CARDS_OF ((uint64_t)NODES * CARDS)
 #define PODS_OF  ((uint64_t)NODES * PODS)
@@ -222,7 +250,43 @@ static const struct row {
          64 * CARDS_OF},
 };
 
-static uint64_t steps_of(const struct row *row, const struct size *size)
+static void limit_long_models(struct cache *c, size_t n)
+{
+    struct effect effect;
+    struct quota_limit limits[LIMIT_QUOTA_SCOPES];
+    const struct quota_entry entry = {.namespace = BENCH_LIMITED, .limits = limits, .n_limits = n};
+    struct cache_event e = {.type = CACHE_QUOTA_SET, .quota = {&entry, 1}};
+    for (size_t i = 0; i < n; i++)
+        limits[i] = (struct quota_limit){.scope = QUOTA_MODEL,
+                                         .name = STR("*" A112 A16 "b*"),
+                                         .most = {INT64_MAX, INT64_MAX, INT64_MAX}};
+    ck_assert_int_eq(cache_apply(c, &e, 1, &effect), OK);
+}
+
+static void learn_shapes(struct cache *c, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        shapes_add(&c->policies.market.shapes,
+                   &(struct shape){.cpu = i, .cards = 1, .mem = 1 + i % BENCH_CARD_MEM});
+    ck_assert(policies_begin(&c->policies, &c->nodes));
+    while (policies_step(&c->policies))
+        continue;
+}
+
+/* What one request takes. */
+struct cost {
+    uint64_t steps;
+    double ns; /* of the processor */
+};
+
+static double cpu_ns(void)
+{
+    struct timespec now;
+    ck_assert_int_eq(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
+    return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
+}
+
+static struct cost cost_of(const struct row *row, const struct size *size)
 {
     struct size all = filled(*size);
     const struct size *s = &all;
@@ -231,19 +295,151 @@ static uint64_t steps_of(const struct row *row, const struct size *size)
                               .cards = s->cards,
                               .pods = s->pods,
                               .pod_mem = BENCH_CARD_MEM / 4,
-                              .tables = true};
+                              .tables = true,
+                              .name_bytes = s->name};
     verbs_open(&d);
     log_setup(STDERR_FILENO, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     bench_cluster_build(&d.service.cache, &g);
     bench_cluster_limit(&d.service.cache);
+    if (s->limits > 0)
+        limit_long_models(&d.service.cache, s->limits);
+    if (s->shapes > 0)
+        learn_shapes(&d.service.cache, s->shapes);
     row->body(&d.request, s, row->wants);
     ck_assert(!buf_failed(&d.request));
+    d.may_fail = row->most == REFUSED;
     d.service.work.steps = UINT64_MAX;
+    double began = cpu_ns();
     verbs_ask(&d, row->handle, buf_str(&d.request));
-    uint64_t steps = d.service.work.steps;
+    struct cost ret = {d.service.work.steps, cpu_ns() - began};
     verbs_close(&d);
-    return steps;
+    return ret;
 }
+
+static uint64_t steps_of(const struct row *row, const struct size *size)
+{
+    return cost_of(row, size).steps;
+}
+
+/* Kinds of work: each makes one thing dear that a tenant, a kubelet or an administrator chooses.
+ * The first one is what a step takes in most requests. */
+static const struct row kinds[] = {
+    {"one card", filter_handle, with_names, &quota, {.nodes = 100}, 0},
+    {"one card", query_explain_post, put_pod, &quota, {.nodes = 100}, 0},
+    {"cards", query_explain_post, put_pod, &little, {.nodes = 20, .cards = 256}, 0},
+    {"cards", query_fit, in_replicas, &little, {.nodes = 20, .cards = 256, .replicas = 50}, 0},
+    {"nodes", query_fit, in_replicas, &little, {0}, 0},
+    {"pods", query_explain_post, put_pod, &group, {.nodes = 10, .cards = 64, .pods = 500}, 0},
+    {"pods", filter_handle, with_names, &group, {.nodes = 10, .cards = 64, .pods = 500}, 0},
+    {"containers",
+     query_explain_post,
+     put_pod,
+     &containers,
+     {.nodes = 20, .cards = 64, .pods = 640, .containers = REQUEST_DEMANDS_MAX},
+     0},
+    {"long models", filter_handle, with_names, &long_models, {.nodes = 4, HOSTILE}, 0},
+    {"long models", query_explain_post, put_pod, &long_models, {.nodes = 1, HOSTILE}, 0},
+    {"long uuids", filter_handle, with_names, &long_uuids, {.nodes = 100, HOSTILE}, 0},
+    {"long uuids", query_explain_post, put_pod, &long_uuids, {.nodes = 100, HOSTILE}, 0},
+    {"models",
+     filter_handle,
+     with_names,
+     &short_models,
+     {.nodes = 100, .bytes = 200, .name = LIMIT_CARD_NAME},
+     0},
+    {"models of a quota",
+     filter_handle,
+     with_names,
+     &quota,
+     {.nodes = 4, .name = LIMIT_CARD_NAME, .limits = LIMIT_QUOTA_SCOPES},
+     0},
+    {"prices", prioritize_handle, with_names, &by_price, {.nodes = 50, .shapes = SHAPES_MAX}, 0},
+    {"prices", query_explain_post, put_pod, &by_price, {.nodes = 50, .shapes = SHAPES_MAX}, 0},
+    {"shapes", prioritize_handle, with_names, &by_fgd, {.nodes = 50, .shapes = SHAPES_MAX}, 0},
+    {"shapes", query_explain_post, put_pod, &by_fgd, {.nodes = 50, .shapes = SHAPES_MAX}, 0},
+};
+
+/* How much longer a step of any kind may take than a step of the first kind. */
+#define FACTOR 4
+
+START_TEST(a_step_of_each_kind_takes_as_long)
+{
+    struct cost usual = cost_of(&kinds[0], &kinds[0].size);
+    struct cost c = cost_of(&kinds[_i], &kinds[_i].size);
+    for (unsigned i = 0; i < 5 && c.ns / (double)c.steps > FACTOR * usual.ns / (double)usual.steps;
+         i++) {
+        struct cost again = cost_of(&kinds[_i], &kinds[_i].size);
+        usual = cost_of(&kinds[0], &kinds[0].size);
+        c.ns = MIN_OF(c.ns, again.ns);
+    }
+    ck_assert_msg(c.ns / (double)c.steps <= FACTOR * usual.ns / (double)usual.steps,
+                  "%s: %.0f ns for %llu steps, and usually %.0f ns for %llu", kinds[_i].what, c.ns,
+                  (unsigned long long)c.steps, usual.ns, (unsigned long long)usual.steps);
+}
+
+END_TEST
+
+/* Too much work for one request, for every handler: each of the kubelets of 60 nodes wrote its own
+ * table. The last node, or the last model, may go beyond the limit. */
+static const struct row endless[] = {
+    {"filter",
+     filter_handle,
+     with_names,
+     &many_models,
+     {.nodes = 60, .cards = 256, HOSTILE},
+     REFUSED},
+    {"prioritize",
+     prioritize_handle,
+     with_names,
+     &many_models,
+     {.nodes = 60, .cards = 256, HOSTILE},
+     REFUSED},
+    {"preempt",
+     preempt_handle,
+     with_victims,
+     &many_models,
+     {.nodes = 60, .cards = 256, .victims = 1, HOSTILE},
+     REFUSED},
+    {"explain",
+     query_explain_post,
+     put_pod,
+     &many_models,
+     {.nodes = 60, .cards = 256, HOSTILE},
+     REFUSED},
+    {"fit",
+     query_fit,
+     in_replicas,
+     &many_models,
+     {.nodes = 60, .cards = 256, .replicas = 100, HOSTILE},
+     REFUSED},
+};
+
+START_TEST(every_handler_ends_at_the_limit)
+{
+    uint64_t steps = steps_of(&endless[_i], &endless[_i].size);
+    ck_assert_uint_gt(steps, LIMIT_REQUEST_STEPS);
+    ck_assert_uint_le(steps, LIMIT_REQUEST_STEPS + LIMIT_REQUEST_STEPS / 16);
+}
+
+END_TEST
+
+/* inspect and cards count no steps: they write each card and each share of a pod once. Of four
+ * times as many cards and pods nothing is a product. */
+START_TEST(what_is_listed_is_read_once)
+{
+    static const struct row row = {"cards", query_cards, put_nothing, &quota, {0}, 0};
+    static const struct size small = {.nodes = 1, .cards = 125, .pods = 500};
+    static const struct size large = {.nodes = 1, .cards = 500, .pods = 2000};
+    double once = cost_of(&row, &small).ns;
+    double more = cost_of(&row, &large).ns;
+    for (unsigned i = 0; i < 5 && more > 8 * once; i++) {
+        once = cost_of(&row, &small).ns;
+        more = MIN_OF(more, cost_of(&row, &large).ns);
+    }
+    ck_assert_msg(more <= 8 * once, "%.0f ns, and %.0f ns for four times as much", once, more);
+}
+
+END_TEST
 
 START_TEST(a_request_takes_so_many_steps)
 {
@@ -336,6 +532,9 @@ int main(void)
     TCase *tc = tcase_create("steps");
     suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 300);
+    tcase_add_loop_test(tc, a_step_of_each_kind_takes_as_long, 0, (int)COUNT_OF(kinds));
+    tcase_add_loop_test(tc, every_handler_ends_at_the_limit, 0, (int)COUNT_OF(endless));
+    tcase_add_test(tc, what_is_listed_is_read_once);
     tcase_add_loop_test(tc, a_request_takes_so_many_steps, 0, (int)COUNT_OF(rows));
     tcase_add_loop_test(tc, what_is_doubled_costs_twice_at_most, 0, (int)COUNT_OF(doubled));
     tcase_add_test(tc, a_reservation_takes_so_many_steps);

@@ -12,6 +12,7 @@ struct verbs_fixture {
     struct arena arena;
     struct buf request; /* the caller writes the next request into it */
     struct buf answer;  /* of the last request; valid until the next one */
+    bool may_fail;      /* an answer of another status is as good */
 };
 
 typedef void handler(struct service *s, struct http_request *r);

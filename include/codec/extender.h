@@ -7,8 +7,6 @@
 
 #include "codec/jread.h"
 #include "codec/jwrite.h"
-#include "codec/name_lists.h"
-#include "codec/refusal_memo.h"
 #include "core/view.h"
 
 struct filter_args {
@@ -19,25 +17,12 @@ struct filter_args {
     const struct str *names;   /* of the candidates */
     const struct str *objects; /* if Nodes were sent: each Node's JSON as received */
     size_t n;
-    uint64_t list;        /* name_list.id of the names; 0: they are not remembered */
-    const uint64_t *keys; /* name_list.keys; NULL: they are not remembered */
 };
 
-/* What is remembered of the requests before. Zeros are nothing. */
-struct extender_memo {
-    struct name_lists names;
-    struct jmemo pods;
-    struct refusal_memo refusals;
-};
-
-void extender_memo_done(struct extender_memo *m);
-
-/*
- * Reads ExtenderArgs of filter and prioritize. An error names the field. memo: may be NULL; then
- * the result is the same, but takes longer. The names are valid as long as the body and the memo.
- */
-enum errc extender_read_filter(struct str body, struct arena *a, struct extender_memo *memo,
-                               struct filter_args *ret, struct err *reterr) _must_use_;
+/* Reads ExtenderArgs of filter and prioritize. An error names the field. The result has views of
+ * the body. */
+enum errc extender_read_filter(struct str body, struct arena *a, struct filter_args *ret,
+                               struct err *reterr) _must_use_;
 
 struct bind_args {
     struct str name;
@@ -69,12 +54,11 @@ typedef struct str filter_reason_fn(void *ctx, size_t i, bool *ret_common);
  * Writes an ExtenderFilterResult. It contains the offered candidates in the request's form (names
  * or whole objects) and order, and each refused candidate with its reason. Unresolvable ones are in
  * both maps, because schedulers before 1.21 know only FailedNodes. offers: one enum offer for each
- * candidate. kinds: a number for each, see filter_reason_fn; 0 if it is not refused. memo: that
- * with which args were read, or NULL; then the result is the same, but takes longer.
+ * candidate. kinds: a number for each, see filter_reason_fn; 0 if it is not refused.
  */
 void extender_write_filter(struct buf *out, const struct filter_args *args,
                            const unsigned char *offers, const unsigned char *kinds,
-                           filter_reason_fn *reason, void *ctx, struct extender_memo *memo);
+                           filter_reason_fn *reason, void *ctx);
 
 /*
  * Writes a HostPriorityList, a bare array: each candidate with its score, in the request's order.

@@ -25,7 +25,6 @@
 #pragma once
 
 #include "base/arena.h"
-#include "codec/jmemo.h"
 #include "codec/limit.h"
 
 enum jtype {
@@ -54,8 +53,6 @@ struct jread {
     bool due; /* a value must be read next: detects a decoder that reads none, or two */
     struct jread_level levels[LIMIT_JSON_DEPTH];
     struct err err; /* the first failure */
-    struct jmemo_read memo;
-    const char *object; /* the first byte of the memo's object */
 };
 
 void jread_init(struct jread *r, struct str document, struct arena *arena);
@@ -97,10 +94,6 @@ bool jread_array_next(struct jread *r);
  */
 size_t jread_str_run(struct jread *r, struct str *ret, size_t max);
 
-/* For an open array before its first element: skips n strings in the next `bytes` bytes. The caller
- * knows that jread_str_run has read the same bytes before. */
-void jread_str_known(struct jread *r, size_t bytes, size_t n);
-
 /* A string, unescaped; absent for null. */
 struct str jread_str(struct jread *r);
 
@@ -117,13 +110,6 @@ struct str jread_member(struct jread *r, struct str name);
 /* An integer within int64; 1.0, 1e3 and overflow fail with ERR_RANGE. */
 int64_t jread_i64(struct jread *r);
 bool jread_bool(struct jread *r);
-
-/*
- * Around the read of one value: if it is an object whose bytes are known, skipped values in it cost
- * nothing, else it is remembered. The result is the same. Not nested.
- */
-void jread_memo_begin(struct jread *r, struct jmemo *m);
-void jread_memo_end(struct jread *r, struct jmemo *m);
 
 /* The bytes of the next value, unchanged, and skipped as by jread_skip. */
 struct str jread_raw(struct jread *r);

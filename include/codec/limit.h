@@ -17,16 +17,6 @@
 /* Names of nodes in one request. Kubernetes supports 5,000 nodes. */
 #define LIMIT_CANDIDATES ((size_t)200000)
 
-/* A list of names that name_lists.h remembers, of which there are NAME_LISTS: the names of 15,000
- * nodes, or of more if the names are short. */
-#define LIMIT_NAME_LIST_BYTES (1 * MIB)
-
-/* An object that jmemo.h remembers, of which there are JMEMO_TEXTS: most pods have 3 to 20 KiB. */
-#define LIMIT_JMEMO_BYTES (64 * KIB)
-
-/* All that refusal_memo.h remembers: the refusals of some 4,000 nodes, once. */
-#define LIMIT_REFUSALS_BYTES (512 * KIB)
-
 /* Only the first LIMIT_LABELS labels of a pod are compared with PodDisruptionBudgets. */
 #define LIMIT_LABELS ((size_t)256)
 

@@ -22,9 +22,6 @@ struct change_link {
 
 #define CHANGES_NAME_MAX 253
 
-/* The latest stamps that change_stamped finds. */
-#define CHANGES_STAMPED 512
-
 struct change_gone {
     uint64_t version;
     size_t n;
@@ -36,7 +33,6 @@ struct changes {
     uint64_t version; /* of the latest change of any thing */
     uint64_t seen;    /* the latest version that a reader has seen */
     uint64_t stamps;  /* how many were given by change_stamp */
-    const struct change_link *stamped[CHANGES_STAMPED]; /* by stamp */
     struct change_gone gone[LIMIT_GONE];
     uint64_t n_gone; /* how many were removed in all */
     uint64_t lost;   /* a reader below this version has missed a removal */
@@ -56,17 +52,7 @@ static inline void change_touch(struct change_link *x)
 /* A number that no other call for this list returned before. Without a list: last + 1. */
 static inline uint64_t change_stamp(const struct change_link *x, uint64_t last)
 {
-    if (x->list == NULL)
-        return last + 1;
-    x->list->stamped[++x->list->stamps % CHANGES_STAMPED] = x;
-    return x->list->stamps;
-}
-
-/* Which thing got this stamp, one of the latest CHANGES_STAMPED; it may be freed meanwhile. */
-static inline const struct change_link *change_stamped(const struct changes *c, uint64_t stamp)
-{
-    assert(stamp > 0 && stamp <= c->stamps && c->stamps - stamp < CHANGES_STAMPED);
-    return c->stamped[stamp % CHANGES_STAMPED];
+    return x->list == NULL ? last + 1 : ++x->list->stamps;
 }
 
 /* Records that the thing is about to be freed. */

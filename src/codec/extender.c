@@ -18,10 +18,8 @@ struct str_list {
 struct candidates {
     struct str_list names;
     struct str_list objects;
-    bool plain;    /* see filter_args.plain */
-    bool given;    /* present and not null */
-    uint64_t list; /* name_list.id */
-    const uint64_t *keys;
+    bool plain; /* see filter_args.plain */
+    bool given; /* present and not null */
 };
 
 /* Makes room for at least one more entry; otherwise the reader has failed. */
@@ -46,62 +44,21 @@ static void extender_str_list_add(struct jread *r, struct arena *a, struct str_l
         list->items[list->n++] = s;
 }
 
-/* Takes the names of a known list. False: the list is not known. */
-static bool extender_take_names(struct jread *r, struct name_lists *lists, struct candidates *c)
-{
-    const struct name_list *known =
-        lists == NULL ? NULL
-                      : name_lists_find(lists, (struct str){r->at, (size_t)(r->end - r->at)});
-    if (known == NULL)
-        return false;
-    jread_str_known(r, known->n_bytes - 1, known->n);
-    bool more = jread_array_next(r); /* the bracket is part of the known text */
-    assert(!more);
-    c->names = (struct str_list){.items = known->names, .n = known->n};
-    c->plain = true;
-    c->list = known->id;
-    c->keys = known->keys;
-    return true;
-}
-
-/* r has just read the list, whose elements begin at `begin`. */
-static void extender_learn_names(const struct jread *r, struct name_lists *lists,
-                                 const struct candidates *c, const char *begin)
-{
-    const struct str_list *list = &c->names;
-    if (lists == NULL || jread_failed(r) || !c->plain || list->n == 0)
-        return;
-    struct str last = list->items[list->n - 1];
-    if (last.p + last.n + 2 == r->at) /* no white space before the bracket */
-        name_lists_learn(lists, (struct str){begin, (size_t)(r->at - begin)}, list->items, list->n);
-}
-
 /* Most names are plain and are read in runs. A name that is not plain ends a run. */
-static void extender_read_names(struct jread *r, struct arena *a, struct name_lists *lists,
-                                struct candidates *c)
+static void extender_read_names(struct jread *r, struct arena *a, struct candidates *c)
 {
     struct str_list *list = &c->names;
     c->given = jread_type(r) != JTYPE_NULL;
-    if (c->list != 0)
-        *list = (struct str_list){.n = 0}; /* not ours: does not grow */
     list->n = 0;
-    c->plain = false;
-    c->list = 0;
-    c->keys = NULL;
-    if (!jread_array_begin(r))
+    c->plain = jread_array_begin(r);
+    if (!c->plain)
         return;
-    const char *begin = r->at;
-    if (extender_take_names(r, lists, c))
-        return;
-    c->plain = true;
     while (extender_str_list_grow(r, a, list)) {
         list->n += jread_str_run(r, list->items + list->n, list->cap - list->n);
         if (list->n == list->cap)
             continue;
-        if (!jread_array_next(r)) {
-            extender_learn_names(r, lists, c, begin);
+        if (!jread_array_next(r))
             return;
-        }
         c->plain = false;
         struct str name = jread_str(r);
         list->items[list->n++] = name.p == NULL ? STR("") : name;
@@ -138,26 +95,8 @@ static void extender_read_nodes(struct jread *r, struct arena *a, struct candida
     }
 }
 
-static void extender_read_pod(struct jread *r, struct arena *a, struct jmemo *pods,
-                              struct filter_args *ret)
-{
-    ret->has_pod = jread_type(r) == JTYPE_OBJECT;
-    if (pods != NULL)
-        jread_memo_begin(r, pods);
-    kube_read_pod(r, a, &ret->pod);
-    if (pods != NULL)
-        jread_memo_end(r, pods);
-}
-
-void extender_memo_done(struct extender_memo *m)
-{
-    name_lists_done(&m->names);
-    jmemo_done(&m->pods);
-    refusal_memo_done(&m->refusals);
-}
-
-enum errc extender_read_filter(struct str body, struct arena *a, struct extender_memo *memo,
-                               struct filter_args *ret, struct err *reterr)
+enum errc extender_read_filter(struct str body, struct arena *a, struct filter_args *ret,
+                               struct err *reterr)
 {
     struct jread r;
     struct str key;
@@ -169,9 +108,10 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct extender
         jread_fail(&r, ERR_SYNTAX, "must be a JSON object");
     jread_object (&r, key) {
         if (str_eq_nocase(key, STR("Pod"))) {
-            extender_read_pod(&r, a, memo == NULL ? NULL : &memo->pods, ret);
+            ret->has_pod = jread_type(&r) == JTYPE_OBJECT;
+            kube_read_pod(&r, a, &ret->pod);
         } else if (str_eq_nocase(key, STR("NodeNames"))) {
-            extender_read_names(&r, a, memo == NULL ? NULL : &memo->names, &names);
+            extender_read_names(&r, a, &names);
         } else if (str_eq_nocase(key, STR("Nodes"))) {
             extender_read_nodes(&r, a, &nodes);
         } else {
@@ -196,8 +136,6 @@ enum errc extender_read_filter(struct str body, struct arena *a, struct extender
     ret->names = given->names.items;
     ret->objects = given->objects.items;
     ret->n = given->names.n;
-    ret->list = given->list;
-    ret->keys = given->keys;
     return OK;
 }
 

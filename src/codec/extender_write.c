@@ -12,10 +12,6 @@
 /* How much of a string is copied at once. */
 #define COPY_STEP 32
 
-/* The reasons of a question that are compared with known ones; one that does not fit is none of
- * them. */
-#define REASONS_BYTES ((size_t)2 * REFUSAL_TEXTS_BYTES)
-
 /* Longest text that is escaped; the rest is cut off. */
 #define REASON_MAX ((size_t)4 * KIB)
 
@@ -109,7 +105,6 @@ static void extender_write_key(struct jwrite *w, const struct filter_args *args,
 struct written {
     size_t at;  /* where it is in the answer */
     uint32_t n; /* 0: it was not written, or is not common */
-    bool unresolvable;
 };
 
 struct written_texts {
@@ -215,42 +210,18 @@ struct refusals {
     const unsigned char *kinds;
     filter_reason_fn *reason;
     void *ctx;
-    struct refusal_memo *memo;   /* NULL: nothing is remembered of this list */
-    struct refusal_known *known; /* the memo's, with the same reasons; or NULL */
-    bool prepared;               /* the known one has most entries */
 };
 
-static enum offer extender_write_from(enum refusal_map which)
-{
-    return which == REFUSAL_ALL ? OFFER_REFUSED : OFFER_UNRESOLVABLE;
-}
-
-/* Remembers the reasons, before the maps can be remembered. */
-static void extender_write_note(const struct refusals *r, const struct buf *out,
-                                const struct written_texts *texts)
-{
-    struct refusal_known *known = refusal_memo_begin(r->memo, r->args->list, r->args->n);
-    for (unsigned kind = 1; kind <= UCHAR_MAX; kind++) {
-        const struct written *w = &texts->of[kind];
-        const struct refusal_reason reason = {
-            (unsigned char)kind, w->unresolvable, {out->p + w->at, w->n}};
-        if (w->n > 0)
-            refusal_memo_note(known, &reason);
-    }
-}
-
-static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum refusal_map which)
+/* Writes the map of the candidates with an offer from `from` on. */
+static void extender_write_refused(struct jwrite *w, const struct refusals *r, enum offer from)
 {
     const struct filter_args *args = r->args;
-    enum offer from = extender_write_from(which);
     struct written_texts texts _uninitialized_;
     uint32_t found[GATHER_MAX] _uninitialized_;
-    size_t at = extender_write_has_offers(r->offers, args->n, from) ? 0 : args->n;
-    size_t alone = 0; /* candidates with a text of their own */
-    if (at == args->n)
-        return;
+    jwrite_object_begin(w);
     memset(&texts, 0, sizeof(texts));
-    while (at < args->n) {
+    for (size_t at = extender_write_has_offers(r->offers, args->n, from) ? 0 : args->n;
+         at < args->n;) {
         size_t n = extender_write_gather(r->offers, args->n, from, OFFER_UNRESOLVABLE, &at, found);
         for (size_t k = 0; k < n; k++) {
             if (args->plain)
@@ -260,127 +231,12 @@ static void extender_write_anew(struct jwrite *w, const struct refusals *r, enum
             bool common = false;
             struct str text = r->reason(r->ctx, found[k], &common);
             struct written written = extender_write_refusal(w, args, found[k], text);
-            alone += common ? 0 : 1;
             if (!common)
                 continue;
-            written.unresolvable = r->offers[found[k]] == OFFER_UNRESOLVABLE;
             texts.of[r->kinds[found[k]]] = written;
             texts.longest = MAX_OF(texts.longest, (size_t)written.n);
         }
     }
-    if (which == REFUSAL_ALL && r->memo != NULL && r->known == NULL && texts.longest > 0 &&
-        !refusal_memo_misses_many(args->n, alone) && !buf_failed(w->out))
-        extender_write_note(r, w->out, &texts);
-}
-
-/* ---- refusals that are remembered ---- */
-
-/* Copies what is known, and writes the entries of candidates that have changed. */
-static void extender_write_known(struct jwrite *w, const struct refusals *r, enum refusal_map which)
-{
-    for (size_t i = 0; i < r->args->n; i++) {
-        size_t same = refusal_memo_same(r->known, r->kinds, i);
-        struct str entries = refusal_memo_entries(r->known, which, i, same);
-        bool common = false;
-        if (entries.n > 0)
-            jwrite_raw(w, str_skip(entries, 1));
-        i = same;
-        if (i < r->args->n && r->offers[i] >= extender_write_from(which))
-            (void)extender_write_refusal(w, r->args, i, r->reason(r->ctx, i, &common));
-    }
-}
-
-/* What the candidates of a kind get now. */
-struct reason_now {
-    unsigned char kind;
-    bool there; /* there is such a candidate */
-    bool common;
-    bool unresolvable;
-    struct str text; /* if common: as struct refusal_reason; a view of `bytes` */
-};
-
-/* Several known questions have the same kinds: each reason is made once. */
-struct reasons_now {
-    struct reason_now all[REFUSAL_KNOWN * REFUSAL_REASONS];
-    unsigned n;
-    size_t n_bytes;
-    char bytes[REASONS_BYTES];
-};
-
-static void extender_write_make_reason(const struct refusals *r, struct reasons_now *now, size_t i,
-                                       struct reason_now *ret)
-{
-    struct buf text = buf_on(now->bytes + now->n_bytes, sizeof(now->bytes) - now->n_bytes);
-    struct jwrite w;
-    jwrite_init(&w, &text);
-    buf_put(&text, STR("\":"));
-    extender_write_reason(&w, r->reason(r->ctx, i, &ret->common));
-    ret->unresolvable = r->offers[i] == OFFER_UNRESOLVABLE;
-    ret->common = ret->common && !buf_failed(&text);
-    ret->text = buf_str(&text);
-    if (ret->common)
-        now->n_bytes += text.n;
-}
-
-static const struct reason_now *
-extender_write_reason_of(const struct refusals *r, struct reasons_now *now, unsigned char kind)
-{
-    for (unsigned i = 0; i < now->n; i++) {
-        if (now->all[i].kind == kind)
-            return &now->all[i];
-    }
-    assert(now->n < COUNT_OF(now->all));
-    const unsigned char *found = memchr(r->kinds, kind, r->args->n);
-    struct reason_now *made = &now->all[now->n++];
-    *made = (struct reason_now){.kind = kind, .there = found != NULL};
-    if (found != NULL)
-        extender_write_make_reason(r, now, (size_t)(found - r->kinds), made);
-    return made;
-}
-
-/* Whether the kinds that this question has, too, get now what they got before. They must be one at
- * least. */
-static bool extender_write_has_reasons(const struct refusals *r, struct reasons_now *now,
-                                       const struct refusal_known *k)
-{
-    bool any = false;
-    for (unsigned i = 0; i < k->n_reasons; i++) {
-        const struct refusal_reason *known = &k->reasons[i];
-        const struct reason_now *is = extender_write_reason_of(r, now, known->kind);
-        if (!is->there)
-            continue;
-        if (!is->common || is->unresolvable != known->unresolvable ||
-            !str_eq(is->text, known->text))
-            return false;
-        any = true;
-    }
-    return any;
-}
-
-/* Finds the known question that this one is like. */
-static void extender_write_find(struct refusals *r)
-{
-    struct reasons_now now _uninitialized_;
-    now.n = 0;
-    now.n_bytes = 0;
-    for (unsigned i = 0; r->memo != NULL && r->known == NULL && i < REFUSAL_KNOWN; i++) {
-        struct refusal_known *k = &r->memo->all[i];
-        if (k->list != r->args->list || !extender_write_has_reasons(r, &now, k))
-            continue;
-        enum refusal_likeness like = refusal_memo_prepare(r->memo, k, r->args->names, r->kinds);
-        r->known = like == REFUSAL_OTHER ? NULL : k;
-        r->prepared = like == REFUSAL_COPIES;
-    }
-}
-
-static void extender_write_refused(struct jwrite *w, const struct refusals *r,
-                                   enum refusal_map which)
-{
-    jwrite_object_begin(w);
-    if (r->prepared)
-        extender_write_known(w, r, which);
-    else
-        extender_write_anew(w, r, which);
     jwrite_object_end(w);
 }
 
@@ -427,15 +283,10 @@ static void extender_write_objects(struct jwrite *w, const struct filter_args *a
 
 void extender_write_filter(struct buf *out, const struct filter_args *args,
                            const unsigned char *offers, const unsigned char *kinds,
-                           filter_reason_fn *reason, void *ctx, struct extender_memo *memo)
+                           filter_reason_fn *reason, void *ctx)
 {
-    struct refusals r = {.args = args,
-                         .offers = offers,
-                         .kinds = kinds,
-                         .reason = reason,
-                         .ctx = ctx,
-                         .memo = memo == NULL || args->list == 0 ? NULL : &memo->refusals};
-    extender_write_find(&r);
+    struct refusals r = {
+        .args = args, .offers = offers, .kinds = kinds, .reason = reason, .ctx = ctx};
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
@@ -459,9 +310,9 @@ void extender_write_filter(struct buf *out, const struct filter_args *args,
         jwrite_null(&w);
     }
     jwrite_key(&w, STR("FailedNodes"));
-    extender_write_refused(&w, &r, REFUSAL_ALL);
+    extender_write_refused(&w, &r, OFFER_REFUSED);
     jwrite_key(&w, STR("FailedAndUnresolvableNodes"));
-    extender_write_refused(&w, &r, REFUSAL_UNRESOLVABLE);
+    extender_write_refused(&w, &r, OFFER_UNRESOLVABLE);
     jwrite_key(&w, STR("Error"));
     jwrite_str(&w, STR(""));
     jwrite_object_end(&w);

@@ -223,7 +223,7 @@ static inline struct str jread_key_scan(struct jread *r, bool *ret_escaped)
 }
 
 /* Most of an object is skipped. */
-static void jread_value_skip_anew(struct jread *r)
+static void jread_value_skip(struct jread *r)
 {
     const char *behind = jskim_value(r->at, r->end);
     if (behind != NULL)
@@ -232,19 +232,6 @@ static void jread_value_skip_anew(struct jread *r)
         jread_fail_expected(r, "a value");
     else
         jread_fail(r, ERR_SYNTAX, "a value without an end at offset %zu", jread_offset(r));
-}
-
-static void jread_value_skip(struct jread *r)
-{
-    const char *from = r->at;
-    size_t known = r->memo.known == NULL ? 0 : jmemo_skip(&r->memo, (size_t)(from - r->object));
-    if (known > 0) {
-        r->at = r->object + known;
-        return;
-    }
-    jread_value_skip_anew(r);
-    if (r->memo.learned != NULL)
-        jmemo_note(&r->memo, (size_t)(from - r->object), (size_t)(r->at - r->object));
 }
 
 /* Begins each read of a value. Returns its first byte, or -1 after a failure. */
@@ -265,8 +252,6 @@ void jread_init(struct jread *r, struct str document, struct arena *arena)
     r->arena = arena;
     r->depth = 0;
     r->due = true;
-    r->memo = (struct jmemo_read){.next = 0};
-    r->object = r->start;
     r->err.code = OK;
     r->err.text[0] = '\0';
 }
@@ -354,16 +339,6 @@ size_t jread_str_run(struct jread *r, struct str *ret, size_t max)
     return n;
 }
 
-void jread_str_known(struct jread *r, size_t bytes, size_t n)
-{
-    if (jread_failed(r))
-        return;
-    assert(!r->due && r->depth > 0 && r->levels[r->depth - 1].array);
-    assert(r->levels[r->depth - 1].index == -1 && bytes <= (size_t)(r->end - r->at));
-    r->levels[r->depth - 1].index += (int64_t)n;
-    r->at += bytes;
-}
-
 struct str jread_str(struct jread *r)
 {
     int c = jread_value_begin(r);
@@ -449,21 +424,6 @@ void jread_skip(struct jread *r)
     (void)jread_value_begin(r);
     if (!jread_failed(r))
         jread_value_skip(r);
-}
-
-void jread_memo_begin(struct jread *r, struct jmemo *m)
-{
-    if (jread_failed(r) || jread_peek(r) < 0)
-        return;
-    r->object = r->at;
-    r->memo = jmemo_begin(m, (struct str){r->at, (size_t)(r->end - r->at)}, r->depth);
-}
-
-void jread_memo_end(struct jread *r, struct jmemo *m)
-{
-    struct str text = {r->object, (size_t)(r->at - r->object)};
-    if (!jread_failed(r))
-        jmemo_end(m, &r->memo, text, r->depth);
 }
 
 enum errc jread_finish(struct jread *r, struct err *reterr)

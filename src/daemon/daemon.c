@@ -375,7 +375,6 @@ void daemon_close(struct daemon *d)
     budgets_done(&d->service.budgets);
     measured_done(&d->service.measured);
     judge_memo_done(&d->service.judge_memo);
-    extender_memo_done(&d->service.asked);
     cache_done(&d->service.cache);
     d->service.loop = NULL;
     d->reload = reload_free(d->reload);

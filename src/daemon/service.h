@@ -44,7 +44,6 @@ struct service {
     uint64_t memory_told_ms;      /* loop time at which its last refusal was logged; 0: never */
     uint64_t memory_untold;       /* its refusals since then */
     struct work work;             /* cost of the present or last request */
-    struct extender_memo asked;   /* what filter and prioritize were asked for */
     struct judge_memo judge_memo; /* what filter and prioritize have found */
     struct metrics metrics;
 

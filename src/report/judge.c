@@ -160,7 +160,7 @@ static const struct judge_entry *judge_recall(struct question *q, const struct n
     const struct judge_row *row = judge_row_of(q);
     if (row == NULL || n == q->own)
         return NULL;
-    const struct judge_entry *e = judge_row_get(q->memo, row, n);
+    const struct judge_entry *e = judge_row_get(row, n);
     bool unscored = e != NULL && judge_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
     return unscored && q->judgement->scores != NULL && judge_compares(q) ? NULL : e;
 }
@@ -181,7 +181,7 @@ static const struct judge_entry *judge_remember_plain(struct question *q, const 
         (!full && n->largest != q->plain_largest))
         return NULL;
     int64_t figure = full ? node_left(n) : MAX_OF(n->most_free, (int64_t)0);
-    return judge_row_refuses_again(q->memo, q->row, n, q->plain_outcome, (uint64_t)figure);
+    return judge_row_refuses_again(q->row, n, q->plain_outcome, (uint64_t)figure);
 }
 
 /* Remembers what q->lack and the arguments say. NULL: it can't be remembered. */
@@ -192,7 +192,7 @@ static const struct judge_entry *judge_remember(struct question *q, const struct
     if (q->row == NULL || n == q->own || r->work->cut)
         return NULL;
     if (v == VERDICT_FITS)
-        return judge_row_fits(q->memo, q->row, n, score);
+        return judge_row_fits(q->row, n, score);
     const struct judge_entry *e = judge_remember_plain(q, n, v);
     if (e != NULL)
         return e;
@@ -326,203 +326,6 @@ static void judge_batch(struct question *q, const struct node *const *nodes, siz
     j->request.work->steps += n;
 }
 
-/* Candidates that are looked at together. */
-#define LISTED_BLOCK 8
-
-/* How many candidates ahead a node is loaded. */
-#define ANEW_AHEAD 8
-
-/* Sums that adjacent candidates are added to in turn: each addition waits for the one before it to
- * the same sum. */
-#define LISTED_LANES 4
-
-/* What the nodes of a known list that the row knows have in common. It is gathered without a branch
- * for each node: which of them fit is not predictable. */
-struct judge_listing {
-    uint32_t n;    /* outcomes for which the arrays are filled; one more than the row's */
-    bool compares; /* the scores count */
-    /* By the number of the outcome. */
-    unsigned char verdicts[JUDGE_OUTCOMES_MAX + 1];
-    struct judge_tally sums[JUDGE_OUTCOMES_MAX + 1][LISTED_LANES];
-};
-
-/* The row has learned outcomes. */
-static void judge_list_outcomes(struct question *q, struct judge_listing *l)
-{
-    struct judgement *j = q->judgement;
-    for (; l->n <= q->row->n_outcomes; l->n++) {
-        const struct judge_outcome *o = l->n == 0 ? NULL : &q->row->outcomes[l->n - 1];
-        l->verdicts[l->n] = (unsigned char)(o == NULL ? VERDICT_FITS : o->verdict);
-        memset(l->sums[l->n], 0, sizeof(l->sums[l->n]));
-        if (o != NULL && o->text.p != NULL && j->refusals == NULL)
-            j->refusals = arena_alloc(q->arena, q->n);
-    }
-}
-
-/* A node that the row does not know. slot: UINT32_MAX: there is no such node. */
-static void judge_listed_anew(struct question *q, struct judge_listing *l, uint32_t slot, size_t i)
-{
-    struct judgement *j = q->judgement;
-    j->request.work->nodes = (uint32_t)(q->n - i);
-    judge_set_score(q, i, SCORE_NONE);
-    enum verdict v = slot == UINT32_MAX ? judge_one(q, NULL, i)
-                                        : judge_evaluate(q, cache_node_at(q->cache, slot), i);
-    j->verdicts[i] = (unsigned char)v;
-    j->counts[v]++;
-    judge_list_outcomes(q, l);
-}
-
-/* Takes what the row knows of the candidates from i on, as long as all of them fit: most often that
- * is true of many. Returns the first one that it did not take. */
-static size_t judge_listed_fitting(const struct question *q, struct judge_listing *l,
-                                   const struct judge_list *list, size_t i)
-{
-    const uint32_t *places = list->places;
-    const struct judge_entry *entries = q->row->entries;
-    uint64_t *scores = q->judgement->scores;
-    size_t began = i;
-    for (uint64_t odd = 0; i + LISTED_BLOCK <= q->n; i += LISTED_BLOCK) {
-        for (size_t k = 0; k < LISTED_BLOCK; k++) {
-            const struct judge_entry *e = &entries[places[i + k]];
-            /* Above the number of the outcome: whether there is no entry, or no score that counts.
-             */
-            odd |= (e->key & UINT16_MAX) | ((e->key - 1) >> 63) |
-                   ((uint64_t)(e->figure == SCORE_NONE) & (uint64_t)l->compares);
-            if (scores != NULL)
-                scores[i + k] = e->figure;
-        }
-        if (odd != 0)
-            break;
-    }
-    l->sums[0][0].times += i - began; /* the verdicts are 0 already */
-    return i;
-}
-
-/* The same where some do not fit. Returns the first one that the row does not know. */
-static size_t judge_listed_known(const struct question *q, struct judge_listing *l,
-                                 const struct judge_list *list, size_t i)
-{
-    const uint32_t *places = list->places;
-    const struct judge_entry *entries = q->row->entries;
-    unsigned char *verdicts = q->judgement->verdicts;
-    uint64_t *scores = q->judgement->scores;
-    unsigned char *refusals = q->judgement->refusals;
-    uint64_t no_score = l->compares ? 0 : 1; /* or'ed: whether a score is known, or not needed */
-    for (size_t n = q->n; i < n; i++) {
-        uint64_t key = entries[places[i]].key;
-        uint64_t figure = entries[places[i]].figure;
-        uint32_t number = (uint32_t)(key & UINT16_MAX);
-        if (key == 0 || (number | figure | no_score) == 0)
-            return i;
-        struct judge_tally *sum = &l->sums[number][i % LISTED_LANES];
-        verdicts[i] = l->verdicts[number];
-        sum->times++;
-        sum->figure = MAX_OF(sum->figure, figure);
-        if (scores != NULL)
-            scores[i] = figure & ((uint64_t)(number != 0) - 1);
-        if (refusals != NULL)
-            refusals[i] = (unsigned char)number;
-    }
-    return i;
-}
-
-/* Loads a node that is perhaps evaluated soon: a new row knows none. */
-static void judge_foresee(const struct question *q, uint32_t slot)
-{
-    const struct node *n = slot == UINT32_MAX ? NULL : cache_node_at(q->cache, slot);
-    if (n == NULL)
-        return;
-    __builtin_prefetch(&n->fault);
-    __builtin_prefetch(&n->counted);
-    __builtin_prefetch(&n->most_free);
-    __builtin_prefetch(&n->used);
-    __builtin_prefetch(&n->simple);
-}
-
-/* Whether the row knows all of the candidate that is asked. */
-static bool judge_listed_is_known(const struct question *q, const struct judge_listing *l,
-                                  const struct judge_list *list, size_t i)
-{
-    const struct judge_entry *e = &q->row->entries[list->places[i]];
-    bool unscored = judge_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
-    return e->key != 0 && !(unscored && l->compares);
-}
-
-static void judge_listed(struct question *q, struct judge_listing *l, const struct judge_list *list)
-{
-    const struct work *work = q->judgement->request.work;
-    for (size_t i = 0; i < q->n && !work_is_over(work);) {
-        if (judge_listed_is_known(q, l, list, i)) {
-            i = judge_listed_fitting(q, l, list, i);
-            i = judge_listed_known(q, l, list, i);
-            continue;
-        }
-        if (i + ANEW_AHEAD < q->n)
-            judge_foresee(q, list->slots[i + ANEW_AHEAD]);
-        judge_listed_anew(q, l, list->slots[i], i);
-        i++;
-    }
-    q->judgement->request.work->steps += q->n;
-}
-
-static void judge_find_denied(struct question *q, const struct judge_list *list)
-{
-    struct judgement *j = q->judgement;
-    j->denied = NULL;
-    if (j->counts[VERDICT_QUOTA] + j->counts[VERDICT_QUOTA_DENIED] == 0)
-        return;
-    for (size_t i = 0; i < q->n && j->denied == NULL; i++) {
-        if (list->slots[i] != UINT32_MAX)
-            judge_note_denial(j, cache_node_at(q->cache, list->slots[i]),
-                              (enum verdict)j->verdicts[i]);
-    }
-}
-
-static void judge_count_listed(struct question *q, const struct judge_listing *l)
-{
-    for (uint32_t number = 0; number < l->n; number++) {
-        struct judge_tally *tally = &q->tallies[number];
-        for (unsigned lane = 0; lane < LISTED_LANES; lane++) {
-            const struct judge_tally *sum = &l->sums[number][lane];
-            q->judgement->counts[l->verdicts[number]] += (unsigned)sum->times;
-            tally->times += sum->times;
-            tally->figure = MAX_OF(tally->figure, sum->figure);
-        }
-    }
-}
-
-/*
- * Evaluates the candidates of a list whose nodes are known: most of them are known to the row, too,
- * and then no node is looked at. False: the names have to be looked up.
- */
-static bool judge_by_list(struct question *q, const struct filter_args *args)
-{
-    struct judge_listing l _uninitialized_;
-    if (q->memo == NULL || args->list == 0 || !q->readable || q->held != NULL || q->own != NULL)
-        return false;
-    const struct judge_list *list =
-        judge_memo_list(q->memo, q->cache, args->list, args->names, args->n);
-    if (list == NULL || list->repeats || judge_row_of(q) == NULL)
-        return false;
-    judge_row_sync(q->memo, q->row, q->cache);
-    l.compares = q->judgement->scores != NULL && judge_compares(q);
-    l.n = 0;
-    judge_list_outcomes(q, &l);
-    judge_listed(q, &l, list);
-    judge_count_listed(q, &l);
-    judge_find_denied(q, list);
-    return true;
-}
-
-static void judge_look_up(struct question *q, const struct str *names, size_t n,
-                          const struct node **ret)
-{
-    if (q->memo != NULL)
-        judge_memo_nodes(q->memo, q->cache, names, n, ret);
-    else
-        cache_nodes_each(q->cache, names, n, ret);
-}
-
 static enum errc judge_no_room(const struct arena *a, struct err *reterr)
 {
     if (arena_failed(a))
@@ -574,11 +377,10 @@ enum errc judge(const struct cache *cache, struct judge_memo *memo, struct work 
     if (memo != NULL && !judge_memo_begin(memo, cache))
         q.memo = NULL;
     j.request.lack = &q.lack;
-    bool listed = judge_by_list(&q, args);
-    for (size_t i = 0; !listed && i < args->n && !work_is_over(work); i += MAP_BATCH) {
+    for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
-        judge_look_up(&q, args->names + i, n, nodes);
+        cache_nodes_each(cache, args->names + i, n, nodes);
         judge_batch(&q, nodes, n, i);
     }
     judge_sum_up(&q);

@@ -1,6 +1,6 @@
 /*
- * A row is an array of entries, and each slot of the cache has a place in it: a look-up is one
- * comparison of versions. A slot that is reused needs no care, because no two nodes of a cache have
+ * A row is an array of entries, one for each slot of the cache: a look-up is one comparison of
+ * versions. A slot that is reused needs no care, because no two nodes of a cache have
  * the same version.
  *
  * The figures of a refusal are 200 bytes, but few nodes of a cluster differ in more than the free
@@ -12,13 +12,6 @@
 #include "base/mem.h"
 #include "core/fit.h"
 #include "report/limit.h"
-
-/* Guesses that may be wrong before a request's other names are looked up without. */
-#define WRONG_MAX 64
-
-/* One of so many requests learns the order of these names as well: in a cluster where the order is
- * never the same that would be for nothing. */
-#define LEARN_EACH 4
 
 #define OUTCOMES_MIN 8
 
@@ -53,9 +46,7 @@ void judge_memo_done(struct judge_memo *m)
     while (m->n_rows > 0)
         judge_memo_drop_row(m, m->n_rows - 1);
     assert(m->bytes == 0);
-    for (unsigned i = 0; i < JUDGE_LISTS; i++)
-        mem_free(m->lists[i].slots);
-    mem_free(m->slots);
+    mem_free(m->seen);
     *m = (struct judge_memo){.n_rows = 0};
 }
 
@@ -78,9 +69,9 @@ static bool judge_memo_make_room(struct judge_memo *m, size_t bytes, const struc
 }
 
 static struct judge_row *judge_memo_add_row(struct judge_memo *m, const struct request *r,
-                                            uint64_t hash, uint32_t places)
+                                            uint64_t hash, uint32_t slots)
 {
-    uint32_t n = places + places / 8 + 16; /* room for nodes that come */
+    uint32_t n = slots + slots / 8 + 16; /* room for nodes that come */
     size_t bytes =
         sizeof(struct judge_row) + sizeof(struct request) + n * sizeof(struct judge_entry);
     if (!judge_memo_make_room(m, bytes, NULL))
@@ -93,12 +84,8 @@ static struct judge_row *judge_memo_add_row(struct judge_memo *m, const struct r
         mem_free(row);
         return NULL;
     }
-    *row = (struct judge_row){.request = copy,
-                              .hash = hash,
-                              .entries = entries,
-                              .n_entries = n,
-                              .bytes = bytes,
-                              .unused = true};
+    *row = (struct judge_row){
+        .request = copy, .hash = hash, .entries = entries, .n_entries = n, .bytes = bytes};
     m->bytes += bytes;
     m->rows[m->n_rows++] = row;
     return row;
@@ -122,78 +109,37 @@ struct judge_row *judge_memo_row(struct judge_memo *m, const struct cache *c,
 {
     uint64_t hash = request_hash(c->nodes.seed, r);
     unsigned i = judge_memo_find(m, r, hash);
-    uint32_t places = MAX_OF(c->end_slot, m->places) + 1;
-    if (i < m->n_rows && m->rows[i]->n_entries < places) {
+    if (i < m->n_rows && m->rows[i]->n_entries < c->end_slot) {
         judge_memo_drop_row(m, i);
         i = m->n_rows;
     }
-    struct judge_row *row = i < m->n_rows ? m->rows[i] : judge_memo_add_row(m, r, hash, places);
+    struct judge_row *row =
+        i < m->n_rows ? m->rows[i] : judge_memo_add_row(m, r, hash, c->end_slot);
     if (row == NULL)
         return NULL;
     if (!judge_memo_same_scene(&row->scene, scene)) {
         judge_memo_clear_outcomes(m, row);
-        if (!row->unused)
-            memset(row->entries, 0, row->n_entries * sizeof(*row->entries));
-        row->unused = true;
+        memset(row->entries, 0, row->n_entries * sizeof(*row->entries));
         row->scene = *scene;
     }
     row->asked = ++m->asked;
     return row;
 }
 
-static uint32_t judge_memo_place_of(struct judge_memo *m, const struct node *n)
+static const struct judge_entry *judge_memo_put(struct judge_row *row, const struct node *n,
+                                                uint32_t outcome, uint64_t figure)
 {
-    uint32_t *place = &m->slots[n->slot].place;
-    if (*place == 0)
-        *place = ++m->places;
-    return *place;
-}
-
-static const struct judge_entry *judge_memo_put(struct judge_memo *m, struct judge_row *row,
-                                                const struct node *n, uint32_t outcome,
-                                                uint64_t figure)
-{
-    uint32_t place = judge_memo_place_of(m, n);
-    if (place >= row->n_entries || n->version >> 48 != 0)
+    if (n->slot >= row->n_entries || n->version >> 48 != 0)
         return NULL;
-    struct judge_entry *e = &row->entries[place];
+    struct judge_entry *e = &row->entries[n->slot];
     *e = (struct judge_entry){.key = n->version << 16 | outcome, .figure = figure};
-    row->unused = false;
     return e;
 }
 
-const struct judge_entry *judge_row_fits(struct judge_memo *m, struct judge_row *row,
-                                         const struct node *n, uint64_t score)
+const struct judge_entry *judge_row_fits(struct judge_row *row, const struct node *n,
+                                         uint64_t score)
 {
-    return judge_memo_put(m, row, n, 0, score);
-}
-
-/* n: the slot's node; or NULL. */
-static void judge_memo_check_entry(const struct judge_memo *m, struct judge_row *row, uint32_t slot,
-                                   const struct node *n)
-{
-    uint32_t place = m->slots[slot].place;
-    if (place < row->n_entries && (n == NULL || row->entries[place].key >> 16 != n->version))
-        row->entries[place].key = 0;
-}
-
-void judge_row_sync(const struct judge_memo *m, struct judge_row *row, const struct cache *c)
-{
-    assert(m->n_slots >= c->n_slots);
-    uint64_t now = c->changes.stamps;
-    if (row->unused) {
-        /* It knows nothing that could be forgotten. */
-    } else if (row->members == c->members && now - row->stamps < CHANGES_STAMPED) {
-        for (uint64_t stamp = row->stamps + 1; stamp <= now; stamp++) {
-            const struct node *n = cache_changed_node(change_stamped(&c->changes, stamp));
-            judge_memo_check_entry(m, row, n->slot, n);
-        }
-    } else {
-        for (uint32_t slot = 0; slot < c->n_slots; slot++)
-            judge_memo_check_entry(m, row, slot, cache_node_at(c, slot));
-    }
-    row->stamps = now;
-    row->members = c->members;
+    return judge_memo_put(row, n, 0, score);
 }
 
 /* The figure of the reason that most nodes have of their own. */
@@ -285,15 +231,14 @@ const struct judge_entry *judge_row_refuses(struct judge_memo *m, struct judge_r
     *judge_memo_own_figure(v, &common) = 0;
     assert(v != VERDICT_FITS && figure >= 0);
     uint32_t outcome = judge_memo_outcome(m, row, v, &common, refused ? &refusal : NULL);
-    return outcome == 0 ? NULL : judge_memo_put(m, row, n, outcome, (uint64_t)figure);
+    return outcome == 0 ? NULL : judge_memo_put(row, n, outcome, (uint64_t)figure);
 }
 
-const struct judge_entry *judge_row_refuses_again(struct judge_memo *m, struct judge_row *row,
-                                                  const struct node *n, uint32_t outcome,
-                                                  uint64_t figure)
+const struct judge_entry *judge_row_refuses_again(struct judge_row *row, const struct node *n,
+                                                  uint32_t outcome, uint64_t figure)
 {
     assert(outcome > 0 && outcome <= row->n_outcomes);
-    return judge_memo_put(m, row, n, outcome, figure);
+    return judge_memo_put(row, n, outcome, figure);
 }
 
 void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t figure,
@@ -304,160 +249,19 @@ void judge_outcome_add(const struct judge_outcome *o, uint64_t times, uint64_t f
     lack_merge(sum, &one, times);
 }
 
-/* ---- names in a known order ---- */
-
 bool judge_memo_begin(struct judge_memo *m, const struct cache *c)
 {
-    m->last = 0;
-    m->wrong = 0;
-    if (m->n_slots < c->n_slots) {
-        struct judge_slot *slots = mem_resize(m->slots, c->n_slots * sizeof(*slots));
-        if (slots == NULL)
+    if (m->n_seen < c->n_slots) {
+        uint32_t *seen = mem_resize(m->seen, c->n_slots * sizeof(*seen));
+        if (seen == NULL)
             return false;
-        memset(slots + m->n_slots, 0, (c->n_slots - m->n_slots) * sizeof(*slots));
-        m->slots = slots;
-        m->n_slots = c->n_slots;
+        memset(seen + m->n_seen, 0, (c->n_slots - m->n_seen) * sizeof(*seen));
+        m->seen = seen;
+        m->n_seen = c->n_slots;
     }
     if (++m->request == 0) {
         m->request = 1;
-        for (uint32_t i = 0; i < m->n_slots; i++)
-            m->slots[i].seen = 0;
+        memset(m->seen, 0, m->n_seen * sizeof(*m->seen));
     }
     return true;
-}
-
-/* Where the guess after this slot is stored; 0: after none. */
-static uint32_t *judge_memo_place(struct judge_memo *m, uint32_t last)
-{
-    assert(last <= m->n_slots);
-    return last == 0 ? &m->first : &m->slots[last - 1].next;
-}
-
-/* The node follows the one before. NULL: an unknown name does. */
-static void judge_memo_learn(struct judge_memo *m, const struct node *n)
-{
-    uint32_t now = n == NULL ? 0 : n->slot + 1;
-    uint32_t *place = judge_memo_place(m, m->last);
-    if (*place != now)
-        *place = now;
-    m->last = now;
-}
-
-static const struct node *judge_memo_guess(struct judge_memo *m, const struct cache *c,
-                                           struct str name)
-{
-    uint32_t guess = *judge_memo_place(m, m->last);
-    const struct node *n = guess == 0 ? NULL : cache_node_at(c, guess - 1);
-    return n != NULL && map_same_key(n->name, name) ? n : NULL;
-}
-
-/* Loads the nodes whose names are expected next, before they are compared. */
-static void judge_memo_foresee(struct judge_memo *m, const struct cache *c, size_t n)
-{
-    uint32_t last = m->last;
-    for (size_t i = 0; i < n; i++) {
-        last = *judge_memo_place(m, last);
-        const struct node *node = last == 0 ? NULL : cache_node_at(c, last - 1);
-        if (node == NULL)
-            return;
-        __builtin_prefetch(&node->name);
-        __builtin_prefetch(&node->version);
-    }
-}
-
-void judge_memo_nodes(struct judge_memo *m, const struct cache *c, const struct str *names,
-                      size_t n, const struct node **ret)
-{
-    size_t i = 0;
-    judge_memo_foresee(m, c, n);
-    for (; i < n && m->wrong < WRONG_MAX; i++) {
-        ret[i] = judge_memo_guess(m, c, names[i]);
-        if (ret[i] != NULL) {
-            m->wrong -= m->wrong > 0 ? 1 : 0;
-        } else {
-            cache_nodes_each(c, names + i, 1, &ret[i]);
-            m->wrong++;
-        }
-        judge_memo_learn(m, ret[i]);
-    }
-    if (i == n)
-        return;
-    cache_nodes_each(c, names + i, n - i, ret + i);
-    for (; m->request % LEARN_EACH == 1 && i < n; i++)
-        judge_memo_learn(m, ret[i]);
-}
-
-/* ---- lists of names that are known as a whole ---- */
-
-static struct judge_list *judge_memo_find_list(struct judge_memo *m, uint64_t id)
-{
-    struct judge_list *oldest = &m->lists[0];
-    for (unsigned i = 0; i < JUDGE_LISTS; i++) {
-        if (m->lists[i].id == id)
-            return &m->lists[i];
-        oldest = m->lists[i].asked < oldest->asked ? &m->lists[i] : oldest;
-    }
-    return oldest;
-}
-
-/* Makes room for n names, or for as many as any other list has: then no list grows often. */
-static bool judge_memo_grow_list(const struct judge_memo *m, struct judge_list *list, size_t n)
-{
-    size_t cap = MAP_BATCH;
-    for (unsigned i = 0; i < JUDGE_LISTS; i++)
-        cap = MAX_OF(cap, m->lists[i].cap);
-    while (cap < n)
-        cap *= 2;
-    if (cap == list->cap)
-        return true;
-    uint32_t *grown = mem_resize(list->slots, 2 * cap * sizeof(*grown));
-    if (grown == NULL)
-        return false;
-    list->slots = grown;
-    list->places = grown + cap;
-    list->cap = cap;
-    return true;
-}
-
-static void judge_memo_look_up(struct judge_memo *m, const struct cache *c, struct judge_list *list,
-                               const struct str *names, size_t n)
-{
-    list->repeats = false;
-    for (size_t i = 0; i < n; i += MAP_BATCH) {
-        const struct node *nodes[MAP_BATCH];
-        size_t batch = MIN_OF(n - i, MAP_BATCH);
-        judge_memo_nodes(m, c, names + i, batch, nodes);
-        for (size_t k = 0; k < batch; k++) {
-            const struct node *node = nodes[k];
-            list->slots[i + k] = node == NULL ? UINT32_MAX : node->slot;
-            list->places[i + k] = node == NULL ? 0 : judge_memo_place_of(m, node);
-            if (node != NULL && !judge_memo_sees(m, node))
-                list->repeats = true;
-        }
-    }
-}
-
-const struct judge_list *judge_memo_list(struct judge_memo *m, const struct cache *c, uint64_t id,
-                                         const struct str *names, size_t n)
-{
-    struct judge_list *list = judge_memo_find_list(m, id);
-    assert(id != 0);
-    if (list->id != id || list->members != c->members) {
-        list->id = 0;
-        if (!judge_memo_grow_list(m, list, n))
-            return NULL;
-        judge_memo_look_up(m, c, list, names, n);
-        *list = (struct judge_list){.id = id,
-                                    .members = c->members,
-                                    .slots = list->slots,
-                                    .places = list->places,
-                                    .n = n,
-                                    .cap = list->cap,
-                                    .repeats = list->repeats};
-        if (!judge_memo_begin(m, c)) /* no node of the request was seen yet */
-            return NULL;
-    }
-    assert(list->n == n);
-    list->asked = ++m->lists_asked;
-    return list;
 }

@@ -158,7 +158,7 @@ static void place(struct decision *d, size_t size)
         return;
     const char *quote = memchr(names.p + 2, '"', names.n - 2);
     if (quote == NULL ||
-        extender_read_filter(buf_str(&d->usual[size].args), &v->arena, NULL, &args, &e) != OK)
+        extender_read_filter(buf_str(&d->usual[size].args), &v->arena, &args, &e) != OK)
         abort();
     (void)snprintf(uid, sizeof(uid), "uid-%u", d->pods++);
     args.pod.uid = args.pod.name = str_of(uid);

@@ -51,7 +51,6 @@ void verbs_close(struct verbs_fixture *d)
     d->service.embedded = embedded_free(d->service.embedded);
     measured_done(&d->service.measured);
     judge_memo_done(&d->service.judge_memo);
-    extender_memo_done(&d->service.asked);
     cache_done(&d->service.cache);
     d->service.loop = loop_free(d->service.loop);
 }

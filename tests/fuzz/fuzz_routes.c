@@ -70,7 +70,6 @@ static void stage_close(struct stage *s)
     s->service.embedded = embedded_free(s->service.embedded);
     measured_done(&s->service.measured);
     judge_memo_done(&s->service.judge_memo);
-    extender_memo_done(&s->service.asked);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     arena_done(&s->arena);
@@ -193,7 +192,7 @@ static void check_filter(struct stage *s, struct str body, const json_t *answer)
 {
     struct filter_args args;
     const json_t *error = json_object_get(answer, "Error");
-    bool read = extender_read_filter(body, &s->arena, NULL, &args, NULL) == OK;
+    bool read = extender_read_filter(body, &s->arena, &args, NULL) == OK;
     check(read == (json_string_length(error) == 0), "what can't be read is an error");
     for (size_t i = 0; read && s->service.shortlist == 0 && i < args.n; i++) {
         struct str name = args.names[i];
@@ -210,7 +209,7 @@ static void check_priorities(struct stage *s, struct str body, const json_t *ans
 {
     struct filter_args args;
     check(json_is_array(answer), "a bare list, whatever was asked");
-    bool read = extender_read_filter(body, &s->arena, NULL, &args, NULL) == OK;
+    bool read = extender_read_filter(body, &s->arena, &args, NULL) == OK;
     check(json_array_size(answer) == (read ? args.n : 0), "as many as were asked about");
     json_t *all = read ? filter_all(s, body) : NULL;
     json_int_t best = 0;

@@ -205,11 +205,11 @@ static size_t rest_nodes(const struct cache *cache)
 }
 
 /* What requests and the policies leave behind, which has upper limits: four blocks for each row of
- * the memo and its order of names, four for each list of names, the models of the shapes, tables of
- * prices, and a lesson in progress. */
+ * the memo and one for all, the models of the shapes, tables of prices, and a lesson in progress.
+ */
 static size_t rest_learned(const struct service *s)
 {
-    return 4 * (size_t)(s->judge_memo.n_rows + NAME_LISTS) + s->cache.policies.market.shapes.n + 16;
+    return 4 * (size_t)s->judge_memo.n_rows + 1 + s->cache.policies.market.shapes.n + 16;
 }
 
 void oracle_rest(void)

@@ -21,7 +21,7 @@ static enum errc read_filter(struct reading *x, struct str body)
 {
     arena_init(&x->arena, 256 * MIB);
     x->err = ERR_INIT;
-    return extender_read_filter(body, &x->arena, NULL, &x->args, &x->err);
+    return extender_read_filter(body, &x->arena, &x->args, &x->err);
 }
 
 static void end(struct reading *x)
@@ -204,7 +204,7 @@ static void answer(struct filter_args *args, struct buf *out)
         offers[i] = (unsigned char)offer_by_name(args->names[i]);
         kinds[i] = str_eq(args->names[i], STR("never-%")) ? UCHAR_MAX : offers[i];
     }
-    extender_write_filter(out, args, offers, kinds, reason_by_name, args, NULL);
+    extender_write_filter(out, args, offers, kinds, reason_by_name, args);
 }
 
 static const struct {
@@ -298,7 +298,7 @@ START_TEST(an_answer_needs_room_for_its_bytes_alone)
     buf_put(&body, STR("]}"));
     ck_assert_ok(read_filter(&x, buf_str(&body)), &x.err);
     buf_init(&whole, MIB);
-    extender_write_filter(&whole, &x.args, offers, kinds, reason_of_kind, kinds, NULL);
+    extender_write_filter(&whole, &x.args, offers, kinds, reason_of_kind, kinds);
     for (unsigned i = 0; i < 4; i++) {
         bool little = i % 2 == 1;
         struct mem_budget budget = {.max = i < 2 ? MIB : whole.n + 1 - (little ? 1 : 0)};
@@ -306,7 +306,7 @@ START_TEST(an_answer_needs_room_for_its_bytes_alone)
         ck_assert(mem_account_join(&account, &budget, 0));
         buf_init(&out, i < 2 ? whole.n - (little ? 1 : 0) : MIB);
         out.account = &account;
-        extender_write_filter(&out, &x.args, offers, kinds, reason_of_kind, kinds, NULL);
+        extender_write_filter(&out, &x.args, offers, kinds, reason_of_kind, kinds);
         ck_assert_msg(buf_failed(&out) == little, "%u", i);
         ck_assert(little || str_eq(buf_str(&out), buf_str(&whole)));
         ck_assert_uint_le(out.n, whole.n);
@@ -542,7 +542,7 @@ START_TEST(no_room_is_an_error_of_its_own)
         buf_printf(&body, "%s\"n%u\"", i == 0 ? "" : ",", i);
     buf_put(&body, STR("]}"));
     arena_init(&arena, 10000);
-    ck_assert_int_eq(extender_read_filter(buf_str(&body), &arena, NULL, &args, &e), ERR_LIMIT);
+    ck_assert_int_eq(extender_read_filter(buf_str(&body), &arena, &args, &e), ERR_LIMIT);
     ck_assert_msg(strstr(e.text, "no room for the nodes of one request") != NULL, "%s", e.text);
     arena_done(&arena);
     buf_done(&body);

@@ -93,7 +93,6 @@ static void stage_close(struct stage *s)
     s->service.embedded = embedded_free(s->service.embedded);
     measured_done(&s->service.measured);
     judge_memo_done(&s->service.judge_memo);
-    extender_memo_done(&s->service.asked);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     buf_done(&s->request);

@@ -126,8 +126,8 @@ START_TEST(a_reused_slot_is_another_node)
     ck_assert_int_eq(cache_apply(&s.cache, &other, 1, &fx), OK);
     ck_assert_uint_eq(cache_node(&s.cache, STR("n9"))->slot, slot);
     struct judge_row *row = s.memo.rows[0];
-    ck_assert_ptr_null(judge_row_get(&s.memo, row, cache_node(&s.cache, STR("n9"))));
-    ck_assert_ptr_nonnull(judge_row_get(&s.memo, row, cache_node(&s.cache, STR("n0"))));
+    ck_assert_ptr_null(judge_row_get(row, cache_node(&s.cache, STR("n9"))));
+    ck_assert_ptr_nonnull(judge_row_get(row, cache_node(&s.cache, STR("n0"))));
     close_setting(&s);
 }
 

@@ -15,18 +15,17 @@
 enum {
     STEPS = 40,
     QUESTIONS = 3, /* after each event */
-    ROLLS = JUDGE_LISTS + 2,
+    ROLLS = 6,
     QUIET = 14,
 };
 
-/* Nodes of some histories without pods, mostly alike: a known list has many that fit in a row. */
+/* Nodes of some histories without pods, mostly alike: in a list many fit one after the other. */
 static const char *const quiet_nodes[QUIET] = {
     "quiet-a", "quiet-b", "quiet-c", "quiet-d", "quiet-e", "quiet-f", "quiet-g",
     "quiet-h", "quiet-i", "quiet-j", "quiet-k", "quiet-l", "quiet-m", "quiet-n"};
 
-/* A list of names that the codec would remember: it is asked about again and again. */
+/* A list of names that is asked about again and again. */
 struct roll {
-    uint64_t id;
     struct str names[W_NAMES];
     size_t n;
 };
@@ -40,7 +39,6 @@ struct inquiry {
     struct work plain_work;
     struct w_pod pod;
     struct roll rolls[ROLLS];
-    uint64_t ids;          /* of rolls so far */
     const struct roll *of; /* the question's */
     bool quiet;            /* the history has such nodes */
     uint64_t steps;        /* with the memo */
@@ -52,7 +50,7 @@ static void make_names(struct inquiry *q, struct roll *r)
 {
     struct world *w = &q->world;
     uint32_t first = once_in(w, 2) ? 0 : draw(w, COUNT_OF(w_nodes));
-    *r = (struct roll){.id = ++q->ids};
+    r->n = 0;
     uint32_t last = q->quiet ? draw(w, QUIET + 1) : 0;
     for (uint32_t i = once_in(w, 2) ? 0 : draw(w, 3); i < last; i++)
         r->names[r->n++] = str_of(quiet_nodes[i]);
@@ -65,13 +63,12 @@ static void make_names(struct inquiry *q, struct roll *r)
     }
 }
 
-/* Most lists were asked about before, and some of them are replaced; the first one is not
- * remembered. */
+/* Most lists were asked about before, and some of them are replaced. */
 static void choose_names(struct inquiry *q)
 {
     struct world *w = &q->world;
     struct roll *r = &q->rolls[once_in(w, 3) ? 0 : draw(w, ROLLS)];
-    if (r == q->rolls || r->id == 0 || once_in(w, 12))
+    if (r == q->rolls || r->n == 0 || once_in(w, 12))
         make_names(q, r);
     q->of = r;
 }
@@ -142,11 +139,8 @@ static void ask(struct inquiry *q)
     struct err e = ERR_INIT;
     make_question(q);
     bool scored = once_in(&q->world, 2);
-    const struct filter_args args = {.pod = q->pod.view,
-                                     .names = q->of->names,
-                                     .n = q->of->n,
-                                     .by_name = true,
-                                     .list = q->of == q->rolls ? 0 : q->of->id};
+    const struct filter_args args = {
+        .pod = q->pod.view, .names = q->of->names, .n = q->of->n, .by_name = true};
     struct cache *c = &q->cache;
     arena_reset(&q->arena);
     if (once_in(&q->world, 8))

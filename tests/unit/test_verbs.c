@@ -402,7 +402,7 @@ START_TEST(the_reason_of_a_verdict_has_no_percent_sign)
     struct str own = verdict_reason(v, names[0], &scratch);
     ck_assert_ptr_null(memchr(own.p, '%', own.n));
     buf_init(&out, MIB);
-    extender_write_filter(&out, &args, offers, offers, reason_of_verdict, &v, NULL);
+    extender_write_filter(&out, &args, offers, offers, reason_of_verdict, &v);
     has_no_format(buf_cstr(&out), verdict_name(v));
     buf_done(&out);
 }

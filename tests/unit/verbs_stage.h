@@ -92,7 +92,6 @@ static inline void stage_close(void)
     budgets_done(&s.service.budgets);
     measured_done(&s.service.measured);
     judge_memo_done(&s.service.judge_memo);
-    extender_memo_done(&s.service.asked);
     cache_done(&s.service.cache);
     s.service.loop = loop_free(s.service.loop);
 }

@@ -197,32 +197,6 @@ static void filter_offer_all(struct filter *f, enum offer fits)
         offers[i] = offer_of[verdicts[i]];
 }
 
-/* The order of rank_entry, as one number: a comparison of two has no branch. Names with the same
- * key have the same number. */
-static inline unsigned __int128 filter_place(uint64_t score, uint64_t key)
-{
-    return (unsigned __int128)score << 64 | ~key;
-}
-
-/* For lists with keys. Most nodes are worse than all in the rank, as is one without a score once
- * the rank is full. */
-static void filter_rank_by_keys(const struct filter *f, struct rank *best)
-{
-    const uint64_t *scores = f->judgement.scores;
-    const uint64_t *keys = f->args->keys;
-    unsigned __int128 worst = 0;     /* of a full rank */
-    uint64_t least = SCORE_NONE + 1; /* the score of `worst` */
-    for (size_t i = 0, n = f->args->n; i < n; i++) {
-        if (scores[i] < least || filter_place(scores[i], keys[i]) < worst)
-            continue;
-        rank_offer(best, (struct rank_entry){scores[i], f->args->names[i], i});
-        if (best->n < best->max)
-            continue;
-        least = best->entries[0].score;
-        worst = filter_place(least, keys[best->entries[0].i]);
-    }
-}
-
 static void filter_rank(const struct filter *f, struct rank *best)
 {
     const struct filter_args *args = f->args;
@@ -243,10 +217,7 @@ static enum errc filter_shorten(struct filter *f, struct arena *a, size_t max)
     best.entries = arena_array(a, best.max, sizeof(*best.entries));
     if (best.entries == NULL)
         return arena_fault(a);
-    if (f->args->keys != NULL)
-        filter_rank_by_keys(f, &best);
-    else
-        filter_rank(f, &best);
+    filter_rank(f, &best);
     for (size_t i = 0; i < best.n; i++)
         f->offers[best.entries[i].i] = OFFER_FITS;
     return OK;
@@ -327,7 +298,7 @@ static void filter_answer(struct service *s, struct filter *f, struct http_reque
         filter_fail(r, OUTCOME_REFUSED, later);
         return;
     }
-    extender_write_filter(r->answer, args, f->offers, f->kinds, filter_reason_of, f, &s->asked);
+    extender_write_filter(r->answer, args, f->offers, f->kinds, filter_reason_of, f);
     http_request_respond(r, 200, "application/json");
 }
 
@@ -350,7 +321,7 @@ void filter_handle(struct service *s, struct http_request *r)
     struct filter_args args;
     struct str missing;
     struct err e = ERR_INIT;
-    if (extender_read_filter(r->body, r->arena, &s->asked, &args, &e) != OK) {
+    if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
         log_warn("bad filter request", kv_str("peer", r->peer), kv_cstr("error", e.text));
         filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;

@@ -44,7 +44,7 @@ void prioritize_handle(struct service *s, struct http_request *r)
     struct judgement j;
     struct str missing;
     struct err e = ERR_INIT;
-    if (extender_read_filter(r->body, r->arena, &s->asked, &args, &e) != OK) {
+    if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
         prioritize_respond_nothing(r, e.text);
         return;
     }

@@ -67,7 +67,7 @@ static void look(const struct http_side *a, const struct question *q, size_t nam
 {
     struct str body = a->client.body;
     if (q->whom == OWN_ECHO) {
-        if (!str_ends(buf_str(&a->request), body))
+        if (!str_ends(buf_str(&a->requests[0]), body))
             die("an echo answers something else");
         return;
     }

@@ -11,19 +11,45 @@
 size_t http_side_ask(void *ctx)
 {
     struct http_side *side = ctx;
-    client_do(&side->client, buf_str(&side->request));
+    client_do(&side->client, buf_str(&side->requests[side->turn++ % HTTP_SIDE_ORDERS]));
     if (side->client.status != 200 || side->client.body.n != side->answer_n)
         die("another answer than before: %u, %zu bytes", side->client.status, side->client.body.n);
     return 1;
 }
 
+/* Puts the names of the request, all of which are as long as the first one, into another order. */
+static void shuffle(struct buf *request, uint64_t random)
+{
+    static const char begin[] = "\"NodeNames\":[\"";
+    char one[64];
+    char *list = memmem(request->p, request->n, begin, sizeof(begin) - 1);
+    if (list == NULL)
+        return;
+    list += sizeof(begin) - 2;
+    char *end = memchr(list, ']', request->n - (size_t)(list - request->p));
+    size_t step = (size_t)((char *)memchr(list + 1, '"', sizeof(one)) + 2 - list);
+    for (size_t i = (size_t)(end + 1 - list) / step; i > 1; i--) {
+        random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        char *a = list + (i - 1) * step;
+        char *b = list + (size_t)((random >> 32) % i) * step;
+        memcpy(one, a, step - 1);
+        memcpy(a, b, step - 1);
+        memcpy(b, one, step - 1);
+    }
+}
+
 void http_side_open(struct http_side *side, const struct http_child *server, const char *path,
                     struct str body)
 {
-    buf_init(&side->request, TEXT_MAX);
-    client_request(&side->request, path, body);
+    side->turn = 0;
+    for (unsigned i = 0; i < HTTP_SIDE_ORDERS; i++) {
+        buf_init(&side->requests[i], TEXT_MAX);
+        client_request(&side->requests[i], path, body);
+        if (i > 0)
+            shuffle(&side->requests[i], i);
+    }
     client_open(&side->client, server->port);
-    client_do(&side->client, buf_str(&side->request));
+    client_do(&side->client, buf_str(&side->requests[0]));
     side->answer_n = side->client.body.n;
 }
 
@@ -42,7 +68,8 @@ void http_side_open_echo(struct http_side *side, const struct http_child *server
 void http_side_close(struct http_side *side)
 {
     client_close(&side->client);
-    buf_done(&side->request);
+    for (unsigned i = 0; i < HTTP_SIDE_ORDERS; i++)
+        buf_done(&side->requests[i]);
 }
 
 size_t http_side_count(struct str in, const char *text)

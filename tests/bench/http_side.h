@@ -2,14 +2,20 @@
  * The two sides of a comparison over HTTP: a request to cardpack, and the same one to an echo that
  * answers with as many bytes. The first answer is checked by the caller; all others must be as
  * long.
+ *
+ * kube-scheduler names the nodes in another order in each request: its filters run beside each
+ * other, and each appends the nodes that pass. So a list of names is sent in some orders in turn.
  */
 #pragma once
 
 #include "http_child.h"
 
+#define HTTP_SIDE_ORDERS 16
+
 struct http_side {
     struct blocking_client client;
-    struct buf request;
+    struct buf requests[HTTP_SIDE_ORDERS];
+    size_t turn;
     size_t answer_n; /* length of a right answer */
 };
 

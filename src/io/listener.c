@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +15,10 @@ static bool listener_socket_listen(int fd, const struct addrinfo *a)
 {
     int on = 1;
     int off = 0;
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0)
+    /* Accepted sockets inherit TCP_NODELAY. GnuTLS writes a handshake of TLS 1.3 in pieces, and
+     * Nagle's algorithm holds the second one until the peer's delayed ACK, which takes 40 ms. */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0)
         return false;
     if (a->ai_family == AF_INET6 &&
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) != 0)

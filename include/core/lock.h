@@ -20,10 +20,6 @@
  * would be tried again much later. */
 #define LOCK_GRACE_S 2U
 
-struct lock {
-    struct lock_view is; /* its texts are behind the struct */
-};
-
 static inline bool lock_is_odd(const struct lock_view *l, uint64_t now_s)
 {
     return l->text.p != NULL && (l->since_s == 0 || l->since_s > now_s + LOCK_EXPIRES_S);

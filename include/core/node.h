@@ -125,7 +125,7 @@ struct node {
     uint32_t n_exchanging; /* pods in its list that exchange cards: no pod is placed meanwhile */
     uint64_t assume_ns;    /* the latest ASSUME_TIME given or seen here */
     struct card_set *unhealthy; /* from the ConfigMap; NULL: none */
-    struct lock *lock;          /* of its dialect; owned; NULL: none */
+    struct lock_view *lock;     /* of its dialect; owned, its texts are behind it; NULL: none */
     uint64_t idle_s; /* with a lock: since when no pod waits here, Unix time; 0: one does */
 
     uint32_t renamed;  /* part of `exclusive`: by other names */

@@ -505,6 +505,13 @@ static void cache_sweep_nodes(struct cache *c, enum cache_kind kind, struct effe
     }
 }
 
+static void cache_list_begin(struct cache *c, enum cache_kind kind)
+{
+    assert((unsigned)kind < CACHE_ALL_KINDS);
+    c->lists[kind].epoch++;
+    c->lists[kind].torn = false;
+}
+
 static enum errc cache_apply_list_end(struct cache *c, enum cache_kind kind, struct effect *ret)
 {
     assert((unsigned)kind < CACHE_ALL_KINDS);
@@ -538,7 +545,8 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
     case CACHE_NODE_SET:
         return cache_note_loss(c, CACHE_NODES, cache_apply_node_set(c, &e->node, now_ns, ret));
     case CACHE_LOCKS:
-        return cache_locks_look(c, now_ns);
+        cache_locks_look(c, now_ns);
+        return OK;
     case CACHE_NODE_GONE:
     case CACHE_NODE_NOTED:
         n = map_get(&c->nodes, e->node.name);
@@ -583,9 +591,7 @@ enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now
         cache_apply_unkeep(c, e->holder.uid, ret);
         return OK;
     case CACHE_LIST_BEGIN:
-        assert((unsigned)e->list < CACHE_ALL_KINDS);
-        c->lists[e->list].epoch++;
-        c->lists[e->list].torn = false;
+        cache_list_begin(c, e->list);
         return OK;
     case CACHE_LIST_END:
         return cache_apply_list_end(c, e->list, ret);

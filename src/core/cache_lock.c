@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "core/lock.h"
 
-static bool cache_lock_same(const struct lock *l, struct str text)
+static bool cache_lock_same(const struct lock_view *l, struct str text)
 {
-    return l == NULL ? text.p == NULL : text.p != NULL && str_eq(l->is.text, text);
+    return l == NULL ? text.p == NULL : text.p != NULL && str_eq(l->text, text);
 }
 
 static struct str cache_lock_part(const struct lock_view *v, struct str part, const char *text)
@@ -14,23 +14,23 @@ static struct str cache_lock_part(const struct lock_view *v, struct str part, co
     return part.p == NULL ? STR_NULL : (struct str){text + (part.p - v->text.p), part.n};
 }
 
-static struct lock *cache_lock_new(const struct lock_view *v)
+static struct lock_view *cache_lock_new(const struct lock_view *v)
 {
-    struct lock *l = mem_alloc(sizeof(*l) + v->text.n);
+    struct lock_view *l = mem_alloc(sizeof(*l) + v->text.n);
     if (l == NULL)
         return NULL;
     char *at = (char *)(l + 1);
     const char *text = at;
-    l->is = *v;
-    l->is.text = str_store(&at, v->text);
-    l->is.namespace = cache_lock_part(v, v->namespace, text);
-    l->is.name = cache_lock_part(v, v->name, text);
+    *l = *v;
+    l->text = str_store(&at, v->text);
+    l->namespace = cache_lock_part(v, v->namespace, text);
+    l->name = cache_lock_part(v, v->name, text);
     return l;
 }
 
-static bool cache_lock_is_of(const struct lock *l, const struct pod *p)
+static bool cache_lock_is_of(const struct lock_view *l, const struct pod *p)
 {
-    return str_eq(l->is.namespace, p->namespace) && str_eq(l->is.name, p->name);
+    return str_eq(l->namespace, p->namespace) && str_eq(l->name, p->name);
 }
 
 /* Whether the pod that the lock names is on the node. */
@@ -53,15 +53,15 @@ static bool cache_lock_waits(const struct node *n)
 
 static bool cache_lock_holds(struct node *n, uint64_t now_s)
 {
-    const struct lock *l = n->lock;
+    const struct lock_view *l = n->lock;
     if (l == NULL)
         return false;
     if (cache_lock_waits(n))
         n->idle_s = 0;
     else if (n->idle_s == 0)
         n->idle_s = now_s;
-    return n->idle_s > 0 && now_s >= n->idle_s + LOCK_GRACE_S && lock_is_fresh(&l->is, now_s) &&
-           (l->is.name.p == NULL || cache_lock_is_alive(n));
+    return n->idle_s > 0 && now_s >= n->idle_s + LOCK_GRACE_S && lock_is_fresh(l, now_s) &&
+           (l->name.p == NULL || cache_lock_is_alive(n));
 }
 
 static void cache_lock_look(struct node *n, uint64_t now_s)
@@ -78,7 +78,7 @@ enum errc cache_lock_set(struct cache *c, struct node *n, const struct lock_view
                          uint64_t now_ns, struct effect *ret)
 {
     if (!cache_lock_same(n->lock, v->text)) {
-        struct lock *l = v->text.p == NULL ? NULL : cache_lock_new(v);
+        struct lock_view *l = v->text.p == NULL ? NULL : cache_lock_new(v);
         if (l == NULL && v->text.p != NULL)
             return ERR_NOMEM;
         c->n_locks += (l != NULL ? 1U : 0U) - (n->lock != NULL ? 1U : 0U);
@@ -99,11 +99,10 @@ void cache_lock_drop(struct cache *c, struct node *n)
     n->locked = false;
 }
 
-enum errc cache_locks_look(struct cache *c, uint64_t now_ns)
+void cache_locks_look(struct cache *c, uint64_t now_ns)
 {
     for (uint32_t i = 0; c->n_locks > 0 && i < c->end_slot; i++) {
         if (c->slots[i] != NULL && c->slots[i]->lock != NULL)
             cache_lock_look(c->slots[i], now_ns / 1000000000);
     }
-    return OK;
 }

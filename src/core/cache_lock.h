@@ -10,5 +10,5 @@ enum errc cache_lock_set(struct cache *c, struct node *n, const struct lock_view
 /* The Node object is gone. */
 void cache_lock_drop(struct cache *c, struct node *n);
 
-/* Decides again which locks keep pods away. Returns OK. */
-enum errc cache_locks_look(struct cache *c, uint64_t now_ns);
+/* Decides again which locks keep pods away. */
+void cache_locks_look(struct cache *c, uint64_t now_ns);

@@ -205,7 +205,7 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     if (effect.odd_lock && n != NULL && n->lock != NULL &&
         log_limit_allows(&in->over, loop_now_ms(in->loop), "a node's lock is not obeyed"))
         log_warn("a node's lock is not obeyed: its time can't be read, or is in the future",
-                 kv_str("node", n->name), kv_str("lock", ingest_head_of(n->lock->is.text)));
+                 kv_str("node", n->name), kv_str("lock", ingest_head_of(n->lock->text)));
     if (in->cache->n_locks > 0 && !timer_armed(&in->lock_tick))
         timer_arm(in->loop, &in->lock_tick, LOCK_TICK_MS);
 }

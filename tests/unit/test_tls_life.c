@@ -121,8 +121,8 @@ END_TEST
 /* This process' end of the connection whose other end is `peer`; -1: none. */
 static int other_end_of(int peer)
 {
-    struct sockaddr_in own;
-    struct sockaddr_in its;
+    struct sockaddr_in own = {.sin_port = 0};
+    struct sockaddr_in its = {.sin_port = 0};
     socklen_t n = sizeof(own);
     ck_assert_int_eq(getsockname(peer, (struct sockaddr *)&own, &n), 0);
     for (int fd = 0; fd < 256; fd++) {

@@ -341,20 +341,14 @@ class Store:
         if not target:
             raise Refused(500, "", "target.name: Required value")
         pod = copy.deepcopy(self._existing("pods", namespace, name))
-        uid = metadata.get("uid")
-        if self.preconditions and uid and uid != pod["metadata"]["uid"]:
-            text = (
-                f"Precondition failed: UID in precondition: {uid}, "
-                f"UID in object meta: {pod['metadata']['uid']}"
-            )
-            raise Refused(409, "Conflict", text, {"name": name, "kind": "pods"})
-        version = metadata.get("resourceVersion")
-        if self.preconditions and version and version != pod["metadata"]["resourceVersion"]:
-            text = (
-                f"Precondition failed: ResourceVersion in precondition: {version}, "
-                f"ResourceVersion in object meta: {pod['metadata']['resourceVersion']}"
-            )
-            raise Refused(409, "Conflict", text, {"name": name, "kind": "pods"})
+        for word, key in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
+            wanted, has = metadata.get(key), pod["metadata"][key]
+            if self.preconditions and wanted and wanted != has:
+                text = (
+                    f"Precondition failed: {word} in precondition: {wanted}, "
+                    f"{word} in object meta: {has}"
+                )
+                raise Refused(409, "Conflict", text, {"name": name, "kind": "pods"})
         if pod["metadata"].get("deletionTimestamp"):
             raise _not_assigned(
                 name, f"pod {name} is being deleted, cannot be assigned to a host"

@@ -253,47 +253,39 @@ static inline void post_says(const char *pod, enum post_result result, const cha
     fake_turn(fixture.loop);
 }
 
-/* Answers the GET: the pod exists, bound to this node and card; node NULL: not bound. */
-static inline void get_says(const char *pod, const char *node, const char *idx)
+/* Answers the GET: the pod exists, as `view` shows it beside its names. */
+static inline void get_shows(const char *pod, struct pod_view view)
 {
-    static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
     ck_assert(reads(pod));
     struct asked *a = call_of(pod);
     struct backend_call *c = a->call;
     a->call = NULL;
     c->get = GET_FOUND;
     c->err = (struct err)ERR_INIT;
-    c->pod = (struct pod_view){.uid = str_of(pod),
-                               .namespace = STR("ns"),
-                               .name = str_of(pod),
-                               .node = str_of(node),
-                               .phase = STR("Pending"),
-                               .idx = str_of(idx),
-                               .containers = &container,
-                               .n_containers = 1};
+    c->pod = view;
+    c->pod.uid = c->pod.name = str_of(pod);
+    c->pod.namespace = STR("ns");
+    c->pod.phase = STR("Pending");
     c->done(c);
     fake_turn(fixture.loop);
 }
 
-/* Answers the GET: the pod is unbound, has this version, and asks for `mem`. */
+/* The same: bound to this node and card; node NULL: not bound. */
+static inline void get_says(const char *pod, const char *node, const char *idx)
+{
+    static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
+    get_shows(pod, (struct pod_view){.node = str_of(node),
+                                     .idx = str_of(idx),
+                                     .containers = &container,
+                                     .n_containers = 1});
+}
+
+/* The same: unbound, has this version, and asks for `mem`. */
 static inline void get_says_version(const char *pod, uint64_t version, const char *mem)
 {
     struct container_view container = {.name = STR("c"), .mem = str_of(mem)};
-    ck_assert(reads(pod));
-    struct asked *a = call_of(pod);
-    struct backend_call *c = a->call;
-    a->call = NULL;
-    c->get = GET_FOUND;
-    c->err = (struct err)ERR_INIT;
-    c->pod = (struct pod_view){.uid = str_of(pod),
-                               .namespace = STR("ns"),
-                               .name = str_of(pod),
-                               .version = version,
-                               .phase = STR("Pending"),
-                               .containers = &container,
-                               .n_containers = 1};
-    c->done(c);
-    fake_turn(fixture.loop);
+    get_shows(pod,
+              (struct pod_view){.version = version, .containers = &container, .n_containers = 1});
 }
 
 static inline void get_says_unbound(const char *pod)

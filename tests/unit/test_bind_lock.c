@@ -113,23 +113,11 @@ static void get_says_of(const char *pod, struct str node, struct said_view said)
 {
     static const struct container_view container = {
         .name = STR("c"), .of = {[DIALECT_VGPU] = {.mem = STR("8"), .count = STR("1")}}};
-    ck_assert(reads(pod));
-    struct asked *a = call_of(pod);
-    struct backend_call *c = a->call;
-    a->call = NULL;
-    c->get = GET_FOUND;
-    c->err = (struct err)ERR_INIT;
-    c->pod = (struct pod_view){.uid = str_of(pod),
-                               .namespace = STR("ns"),
-                               .name = str_of(pod),
-                               .node = node,
-                               .phase = STR("Pending"),
-                               .said = {[DIALECT_VGPU] = said},
-                               .containers = &container,
-                               .n_containers = 1,
-                               .n_mains = 1};
-    c->done(c);
-    fake_turn(fixture.loop);
+    get_shows(pod, (struct pod_view){.node = node,
+                                     .said = {[DIALECT_VGPU] = said},
+                                     .containers = &container,
+                                     .n_containers = 1,
+                                     .n_mains = 1});
 }
 
 /* Answers the GET of a pod that is not bound. */

@@ -25,6 +25,8 @@ static enum errc replay_open_arrivals(struct arrivals *a, const struct replay_se
     const struct sim_workload *w = s->world.workload;
     *a = (struct arrivals){.workload = w, .n = w->n_pods, .copies = !s->once};
     rng_init(&a->rng, s->world.seed, RNG_ARRIVALS);
+    if (w->n_pods == 0)
+        return err_set(e, ERR_RANGE, "no pod asks for a card");
     a->pods = mem_alloc(w->n_pods * sizeof(*a->pods));
     if (a->pods == NULL)
         return err_set(e, ERR_NOMEM, "out of memory");

@@ -149,7 +149,11 @@ static void add_pod(struct draw *d, unsigned i, unsigned n_nodes)
     bool readable = request_read(&e.pod, &r, &err) == OK && request_wants(&r);
     if (readable && chance(d, 60)) {
         e = (struct cache_event){.type = CACHE_RESERVE,
-                                 .reserve = {e.pod.uid, e.pod.namespace, e.pod.name, node, &r}};
+                                 .reserve = {.uid = e.pod.uid,
+                                             .namespace = e.pod.namespace,
+                                             .name = e.pod.name,
+                                             .node = node,
+                                             .request = &r}};
         (void)rig_apply(&d->rig, &e);
         return;
     }
@@ -277,7 +281,11 @@ static void follow(struct draw *d, const struct plan *plan, const struct request
         }
         draw_assert(d, n != NULL);
         struct cache_event e = {.type = CACHE_RESERVE,
-                                .reserve = {uid, r->namespace, STR("p"), n->name, &asked}};
+                                .reserve = {.uid = uid,
+                                            .namespace = r->namespace,
+                                            .name = STR("p"),
+                                            .node = n->name,
+                                            .request = &asked}};
         draw_assert(d, rig_apply(&d->rig, &e) == OK);
         check_spot(d, &plan->spots[i], d->rig.fx.pod);
     }

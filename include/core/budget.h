@@ -43,11 +43,13 @@ struct budget {
     uint64_t round;        /* the round that `left` is for */
     int64_t left;
     uint64_t terms; /* number of values in all requirements, and of `disrupted` pods */
+    size_t bytes;
 };
 
 struct budgets {
     struct map all;    /* struct budget by key; owned */
     struct map spaces; /* struct budget_space by name; owned */
+    size_t bytes;      /* of all budgets */
     uint64_t epoch;
     uint64_t round;
     uint64_t looks; /* steps taken, for the caller, which limits them */
@@ -58,7 +60,11 @@ struct budgets {
 void budgets_init(struct budgets *b, struct map_seed seed);
 void budgets_done(struct budgets *b);
 
-/* ERR_NOMEM: the budget has not changed, and the current list is torn. */
+/*
+ * A tenant may write as many and as long budgets as etcd holds. One that is too long, or for which
+ * there is no room, selects all pods of its namespace: a preemption then rather takes the pods of
+ * others. ERR_NOMEM: the budget has not changed, and the current list is torn.
+ */
 enum errc budgets_set(struct budgets *b, const struct budget_view *view) _must_use_;
 
 /* Returns whether the budget was there. */

@@ -14,6 +14,7 @@
 #include "core/budget.h"
 
 #include "base/mem.h"
+#include "core/limit.h"
 
 struct budget_space {
     struct str name;
@@ -93,7 +94,27 @@ static struct budget *budget_new(const struct budget_view *v)
     (void)str_store(&at, STR("/"));
     d->is.name = str_store(&at, v->name);
     assert(at == (char *)d + size);
+    d->bytes = size;
     return d;
+}
+
+static size_t budget_terms_of(const struct budget_view *v)
+{
+    size_t n = v->n_requirements + v->n_disrupted;
+    for (size_t i = 0; i < v->n_requirements; i++)
+        n += v->requirements[i].n_values;
+    return n;
+}
+
+static struct budget_view budget_bounded(const struct budgets *b, const struct budget_view *v)
+{
+    struct budget_view is = *v;
+    if (budget_terms_of(v) > LIMIT_BUDGET_TERMS ||
+        b->bytes + budget_bytes_of(v) > LIMIT_BUDGETS_BYTES) {
+        is.selects = true;
+        is.n_requirements = is.n_disrupted = 0;
+    }
+    return is;
 }
 
 static struct budget_space *budget_space_get_or_add(struct budgets *b, struct str name)
@@ -129,12 +150,14 @@ static void budget_remove(struct budgets *b, struct budget *d)
     const struct budget *known = map_del(&b->all, d->key);
     assert(known == d && d->space != NULL);
     list_remove(&d->link);
+    b->bytes -= d->bytes;
     mem_free(d);
 }
 
 enum errc budgets_set(struct budgets *b, const struct budget_view *view)
 {
-    struct budget *d = budget_new(view);
+    const struct budget_view is = budget_bounded(b, view);
+    struct budget *d = budget_new(&is);
     struct budget_space *s = d == NULL ? NULL : budget_space_get_or_add(b, view->namespace);
     struct budget *old = d == NULL ? NULL : map_get(&b->all, d->key);
     /* The map has room after the old budget is removed, because it never shrinks. */
@@ -151,6 +174,7 @@ enum errc budgets_set(struct budgets *b, const struct budget_view *view)
     d->space = s;
     list_push_front(&s->budgets, &d->link);
     d->epoch = b->epoch;
+    b->bytes += d->bytes;
     return OK;
 }
 
@@ -307,6 +331,7 @@ void budgets_check(const struct budgets *b)
 {
     size_t cursor = 0;
     size_t n = 0;
+    size_t bytes = 0;
     for (const struct budget_space *s = map_next(&b->spaces, &cursor); s != NULL;
          s = map_next(&b->spaces, &cursor)) {
         assert(!list_is_empty(&s->budgets));
@@ -317,7 +342,8 @@ void budgets_check(const struct budgets *b)
             assert(d->key.n == d->is.namespace.n + 1 + d->is.name.n);
             assert(d->epoch <= b->epoch && d->round <= b->round);
             n++;
+            bytes += d->bytes;
         }
     }
-    assert(n == b->all.n);
+    assert(n == b->all.n && bytes == b->bytes);
 }

@@ -3,6 +3,7 @@
  * of memory.
  */
 #include "core/budget.h"
+#include "core/limit.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -229,6 +230,65 @@ START_TEST(counting_begins_with_a_round)
 
 END_TEST
 
+/* ---- limits ---- */
+
+/* A budget in namespace ns that selects by n values, none of which any pod has. */
+static void set_long(struct budgets *b, const char *name, size_t n)
+{
+    static struct str values[LIMIT_BUDGET_TERMS + 1];
+    for (size_t i = 0; i < n; i++)
+        values[i] = STR("a-value-that-is-as-long-as-a-label's-may-be-which-is-63-bytes-x");
+    const struct requirement_view r = {
+        .key = STR("k"), .op = REQUIREMENT_IN, .values = values, .n_values = n};
+    const struct budget_view view = {.namespace = STR("ns"),
+                                     .name = str_of(name),
+                                     .selects = true,
+                                     .requirements = &r,
+                                     .n_requirements = 1};
+    set(b, &view);
+}
+
+static bool is_charged(struct budgets *b, const char *namespace)
+{
+    const struct budget_pod pod = {.namespace = str_of(namespace), .name = STR("p")};
+    return budgets_next_of(b, &pod, NULL) != NULL;
+}
+
+START_TEST(one_that_is_too_long_selects_all_of_its_namespace)
+{
+    struct budgets b;
+    budgets_init(&b, seed);
+    set_long(&b, "b", LIMIT_BUDGET_TERMS - 1);
+    ck_assert(!is_charged(&b, "ns"));
+    set_long(&b, "b", LIMIT_BUDGET_TERMS);
+    ck_assert(is_charged(&b, "ns") && !is_charged(&b, "other"));
+    set_long(&b, "b", 1);
+    ck_assert(!is_charged(&b, "ns"));
+    budgets_done(&b);
+}
+
+END_TEST
+
+/* Else a tenant's budgets take all of the process' memory, again after each start. */
+START_TEST(all_together_are_bounded)
+{
+    struct budgets b;
+    char name[16];
+    budgets_init(&b, seed);
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(name, sizeof(name), "b%d", i);
+        set_long(&b, name, LIMIT_BUDGET_TERMS - 1);
+    }
+    ck_assert_uint_le(b.bytes, LIMIT_BUDGETS_BYTES + 2000 * sizeof(struct budget));
+    ck_assert_uint_gt(b.bytes, LIMIT_BUDGETS_BYTES / 2);
+    ck_assert(is_charged(&b, "ns"));
+    ck_assert(budgets_gone(&b, STR("ns"), STR("b0")));
+    budgets_check(&b);
+    budgets_done(&b);
+}
+
+END_TEST
+
 /* ---- lists ---- */
 
 static void set_name(struct budgets *b, const char *namespace, const char *name)
@@ -353,6 +413,8 @@ int main(void)
     tcase_add_loop_test(tc, selects_by_labels, 0, COUNT_OF(selectors));
     tcase_add_test(tc, counts_what_is_left);
     tcase_add_test_raise_signal(tc, counting_begins_with_a_round, SIGABRT);
+    tcase_add_test(tc, one_that_is_too_long_selects_all_of_its_namespace);
+    tcase_add_test(tc, all_together_are_bounded);
     tcase_add_test(tc, a_list_sweeps_what_it_lacks);
     tcase_add_test(tc, a_torn_list_sweeps_nothing);
     tcase_add_test(tc, survives_a_lack_of_memory);

@@ -19,6 +19,12 @@
  * nothing. */
 #define POST_LEAST_MS 100
 
+/*
+ * A pod that has changed before so many Bindings is given up, and the scheduler tries it again
+ * later: its author could otherwise keep the node's turn from other pods up to the deadline.
+ */
+#define OUTDATED_MAX 3
+
 static bool bind_step_too_late(const struct bind_machine *m, uint64_t now_ms)
 {
     return m->deadline_ms < POST_LEAST_MS || now_ms > m->deadline_ms - POST_LEAST_MS;
@@ -111,7 +117,10 @@ static struct bind_output bind_step_posted(struct bind_machine *m, const struct 
     case POST_NOT_SENT:
         return bind_step_pause_then(m, m->in_doubt, in);
     case POST_ASSIGNED:
+        bind_step_suspect(m, now_ms);
+        return bind_step_read_back(m, now_ms);
     case POST_OUTDATED:
+        m->refused = ++m->outdated >= OUTDATED_MAX;
         bind_step_suspect(m, now_ms);
         return bind_step_read_back(m, now_ms);
     case POST_UNKNOWN:

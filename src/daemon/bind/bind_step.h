@@ -49,6 +49,7 @@ struct bind_machine {
     uint64_t read_sent_ms;
     uint64_t deadline_ms; /* when the waiting requests must be answered */
     unsigned failures;    /* consecutive, for the back-off */
+    unsigned outdated;    /* Bindings that were refused because the pod had changed */
 };
 
 enum bind_seen {

@@ -210,7 +210,9 @@ static void doctor_nodes_check_use(struct findings *f, const struct node *n)
             finding_add(f, FINDING_FAIL, finding_node(f, n->name),
                         "compare the size of the card with nvidia-smi: if the device plugin has "
                         "another unit than before (MiB, GiB), set it back; if not, kubectl "
-                        "cardpack cards NODE names its pods: delete those that were bound last",
+                        "cardpack cards NODE names its pods: a pod whose containers have another "
+                        "card in NVIDIA_VISIBLE_DEVICES has an edited annotation, and the others "
+                        "are not at fault",
                         "card %u holds %lld of %lld", i, (long long)c->used, (long long)c->total);
     }
 }

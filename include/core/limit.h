@@ -66,8 +66,8 @@
 /* Pods of one node with a figure. A kubelet runs 110 pods by default. */
 #define LIMIT_MEASURED_PODS ((size_t)1000)
 
-/* Values, keys and names of pods of one PodDisruptionBudget that are compared. Real ones have a few.
- * Of one with more it counts that it is there: it selects all pods of its namespace. */
+/* Values, keys and names of pods of one PodDisruptionBudget that are compared. Real ones have a
+ * few. Of one with more it counts that it is there: it selects all pods of its namespace. */
 #define LIMIT_BUDGET_TERMS ((size_t)1024)
 
 /* All PodDisruptionBudgets together: some 100,000 of usual size. Of those beyond it, the same. */

@@ -65,3 +65,18 @@ void ingest_list_begin(struct ingest *in, enum cache_kind kind);
  * is still missing after a while, list again.
  */
 unsigned ingest_list_end(struct ingest *in, enum cache_kind kind);
+
+/* What the cache lacks of the objects of one kind. */
+struct ingest_loss {
+    bool in_list; /* an object was lost or left out since the last list began */
+    bool lacks;   /* the cache lacks an object, until the next complete list */
+    bool torn;    /* because it can't be read; else memory was short for it */
+};
+
+/*
+ * Call it after each of the functions above. If an object was lost for lack of memory, or left out
+ * because it can't be read, the cache is incomplete, and nothing is decided until a complete list.
+ * Returns after how many ms to request that list, because memory is probably still short now, or
+ * the object not yet corrected; 0: nothing was lost.
+ */
+uint64_t ingest_note_loss(struct ingest *in, enum cache_kind kind, struct ingest_loss *l);

@@ -20,6 +20,11 @@
 /* A node's lock may begin to count, or end, without an event. */
 #define LOCK_TICK_MS 1000
 
+/* When all is listed again because the cache lacks an object: memory was short for it, or it can't
+ * be read. An author takes longer to correct it than memory is short. */
+#define RELIST_AFTER_MS 5000
+#define RELIST_TORN_MS  30000
+
 static void ingest_lock_tick(struct timer *t);
 static void ingest_usage_tick(struct timer *t);
 
@@ -553,4 +558,14 @@ unsigned ingest_list_end(struct ingest *in, enum cache_kind kind)
         log_info("the quotas are gone: no namespace has limits");
     log_info("list is in", kv_cstr("kind", kind_names[kind]), kv_uint("gone", effect.swept));
     return effect.unproven;
+}
+
+uint64_t ingest_note_loss(struct ingest *in, enum cache_kind kind, struct ingest_loss *l)
+{
+    if (!in->lost && (!in->torn[kind] || l->in_list))
+        return 0;
+    l->torn = !in->lost;
+    in->lost = false;
+    l->in_list = l->lacks = true;
+    return l->torn ? RELIST_TORN_MS : RELIST_AFTER_MS;
 }

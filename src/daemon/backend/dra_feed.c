@@ -22,9 +22,7 @@ struct dra_part {
     struct dra_feed *feed;
     enum dra_feed_kind kind;
     struct reflector *reflector;
-    bool lost_in_list; /* an object was lost or left out since the last `begin` */
-    bool lacks;        /* the cache lacks an object, until the next complete list */
-    bool torn;         /* because it can't be read; else memory was short for it */
+    struct ingest_loss loss;
     bool told;         /* the log says why it can't be read */
     struct err denied; /* the last 403; code OK: none since the last list */
 };
@@ -71,13 +69,9 @@ struct str dra_feed_resource(enum dra_feed_kind kind)
 static void dra_feed_note_loss(struct dra_part *p)
 {
     struct dra_feed *f = p->feed;
-    if (!f->s.ingest->lost && (!f->s.ingest->torn[table[p->kind].kind] || p->lost_in_list))
-        return;
-    p->torn = !f->s.ingest->lost;
-    f->s.ingest->lost = false;
-    p->lost_in_list = p->lacks = true;
-    if (!timer_armed(&f->relist))
-        timer_arm(f->s.loop, &f->relist, p->torn ? RELIST_TORN_MS : RELIST_AFTER_MS);
+    uint64_t again_ms = ingest_note_loss(f->s.ingest, table[p->kind].kind, &p->loss);
+    if (again_ms > 0 && !timer_armed(&f->relist))
+        timer_arm(f->s.loop, &f->relist, again_ms);
 }
 
 static void dra_feed_relist(struct timer *t)
@@ -92,7 +86,7 @@ static void dra_feed_relist(struct timer *t)
 static void dra_feed_on_begin(void *ctx)
 {
     struct dra_part *p = ctx;
-    p->lost_in_list = false;
+    p->loss.in_list = false;
     ingest_list_begin(p->feed->s.ingest, table[p->kind].kind);
     dra_feed_note_loss(p);
 }
@@ -109,7 +103,7 @@ static void dra_feed_on_end(void *ctx)
     struct dra_part *p = ctx;
     (void)ingest_list_end(p->feed->s.ingest, table[p->kind].kind);
     dra_feed_note_loss(p);
-    p->lacks = p->lost_in_list;
+    p->loss.lacks = p->loss.in_list;
     p->told = false;
     p->denied.code = OK;
     p->feed->told_absent = p->feed->doubted = false;
@@ -309,8 +303,8 @@ struct str dra_feed_missing(const struct dra_feed *f)
 struct str dra_feed_lost(const struct dra_feed *f)
 {
     for (size_t i = 0; f != NULL && i < COUNT_OF(f->parts); i++) {
-        if (f->parts[i].lacks)
-            return f->parts[i].torn
+        if (f->parts[i].loss.lacks)
+            return f->parts[i].loss.torn
                        ? STR("an object of resource.k8s.io/v1 can't be read: the log names it")
                        : STR("memory was short, and the API server's objects are read again");
     }

@@ -14,11 +14,6 @@
 #include "kube/kube_api.h"
 #include "kube/reflector.h"
 
-/* When all is listed again because the cache lacks an object: memory was short for it, or it can't
- * be read. An author takes longer to correct it than memory is short. */
-#define RELIST_AFTER_MS 5000
-#define RELIST_TORN_MS  30000
-
 struct dra_feed;
 
 enum dra_feed_kind {

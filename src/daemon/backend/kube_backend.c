@@ -29,9 +29,7 @@ struct feed {
     enum cache_kind kind;
     void (*ingest)(struct ingest *in, struct str json, bool gone);
     struct reflector *reflector;
-    bool lost_in_list; /* an object was lost or left out since the last `begin` */
-    bool lacks;        /* the cache lacks an object, until the next complete list */
-    bool torn;         /* because it can't be read; else memory was short for it */
+    struct ingest_loss loss;
 };
 
 /* One call to the API server. */
@@ -65,27 +63,18 @@ struct kube_backend {
 
 /* ---- the feeds of the cache ---- */
 
-/*
- * Handles an object that was lost for lack of memory, or left out because it can't be read: the
- * cache is incomplete, and cardpack decides nothing until a complete list. That list is requested
- * after a while, because memory is probably still short now, or the object not yet corrected.
- */
 static void kube_backend_note_loss(struct feed *f)
 {
     struct kube_backend *b = f->backend;
-    if (!b->ingest.lost && (!b->ingest.torn[f->kind] || f->lost_in_list))
-        return;
-    f->torn = !b->ingest.lost;
-    b->ingest.lost = false;
-    f->lost_in_list = f->lacks = true;
-    if (!timer_armed(&b->relist))
-        timer_arm(b->loop, &b->relist, f->torn ? RELIST_TORN_MS : RELIST_AFTER_MS);
+    uint64_t again_ms = ingest_note_loss(&b->ingest, f->kind, &f->loss);
+    if (again_ms > 0 && !timer_armed(&b->relist))
+        timer_arm(b->loop, &b->relist, again_ms);
 }
 
 static void kube_backend_on_begin(void *ctx)
 {
     struct feed *f = ctx;
-    f->lost_in_list = false;
+    f->loss.in_list = false;
     if (f->kind == CACHE_PODS)
         f->backend->read_begun = f->backend->read_wanted;
     ingest_list_begin(&f->backend->ingest, f->kind);
@@ -113,9 +102,9 @@ static void kube_backend_on_end(void *ctx)
     if (ingest_list_end(&b->ingest, f->kind) > 0)
         timer_arm(b->loop, &b->prove, PROVE_AFTER_MS);
     kube_backend_note_loss(f);
-    f->lacks = f->lost_in_list;
+    f->loss.lacks = f->loss.in_list;
     /* A list with a lost object is not complete and will be repeated. */
-    if (f->kind == CACHE_PODS && b->read_begun && !f->lacks) {
+    if (f->kind == CACHE_PODS && b->read_begun && !f->loss.lacks) {
         b->read_wanted = b->read_begun = false;
         leadership_read(b->leadership);
     }
@@ -229,8 +218,8 @@ static struct str kube_backend_missing_list(const struct kube_backend *b)
 static struct str kube_backend_lost_object(const struct kube_backend *b)
 {
     for (size_t i = 0; i < COUNT_OF(b->feeds); i++) {
-        if (b->feeds[i].lacks)
-            return b->feeds[i].torn
+        if (b->feeds[i].loss.lacks)
+            return b->feeds[i].loss.torn
                        ? STR("an object of the API server can't be read: the log names it")
                        : STR("memory was short, and the API server's objects are read again");
     }

@@ -28,25 +28,6 @@ struct map {
     struct map_seed seed;
 };
 
-/* Whether two keys are the same, by whole words and without a call: names and UIDs are a few words
- * long. */
-static inline bool map_same_key(struct str a, struct str b)
-{
-    uint64_t x;
-    uint64_t y;
-    if (a.n != b.n || a.n < sizeof(x))
-        return str_eq(a, b);
-    for (size_t i = 0; i + sizeof(x) < a.n; i += sizeof(x)) {
-        memcpy(&x, a.p + i, sizeof(x));
-        memcpy(&y, b.p + i, sizeof(y));
-        if (x != y)
-            return false;
-    }
-    memcpy(&x, a.p + a.n - sizeof(x), sizeof(x));
-    memcpy(&y, b.p + b.n - sizeof(y), sizeof(y));
-    return x == y;
-}
-
 void map_init(struct map *m, size_t key_offset, struct map_seed seed);
 void map_done(struct map *m);
 

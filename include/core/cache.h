@@ -79,7 +79,6 @@ struct cache {
     uint32_t n_slots;
     uint32_t first_slot;          /* no slot below is free */
     uint32_t end_slot;            /* all slots from here on are free */
-    uint64_t members;             /* changes when a node comes or goes */
     struct map groups;            /* affinity groups that hold cards: see cache_store.h */
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */
@@ -223,13 +222,6 @@ void cache_resolve(const struct cache *c, struct str uid, struct request *r);
 /* NULL if the cache does not know the node, or knows it only from pods that ask for no card.
  * Borrowed until the next cache_apply. */
 const struct node *cache_node(const struct cache *c, struct str name);
-
-/* The node of a slot below c->n_slots; NULL: none. It may be one that cache_node does not find. */
-static inline const struct node *cache_node_at(const struct cache *c, uint32_t slot)
-{
-    assert(slot < c->n_slots);
-    return c->slots[slot];
-}
 
 /* The same for n names, at most MAP_BATCH; a node that only such pods name is absent. */
 void cache_nodes_each(const struct cache *c, const struct str *names, size_t n,

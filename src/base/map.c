@@ -142,6 +142,25 @@ static struct str map_key_of(const struct map *m, const void *object)
     return key;
 }
 
+/* Whether two keys are the same, by whole words and without a call: names and UIDs are a few words
+ * long. */
+static inline bool map_same_key(struct str a, struct str b)
+{
+    uint64_t x;
+    uint64_t y;
+    if (a.n != b.n || a.n < sizeof(x))
+        return str_eq(a, b);
+    for (size_t i = 0; i + sizeof(x) < a.n; i += sizeof(x)) {
+        memcpy(&x, a.p + i, sizeof(x));
+        memcpy(&y, b.p + i, sizeof(y));
+        if (x != y)
+            return false;
+    }
+    memcpy(&x, a.p + a.n - sizeof(x), sizeof(x));
+    memcpy(&y, b.p + b.n - sizeof(y), sizeof(y));
+    return x == y;
+}
+
 /* The slot that holds the key, or the free slot where it would go. cap > 0. */
 static size_t map_probe(const struct map *m, struct str key, uint64_t hash)
 {

@@ -57,7 +57,7 @@ static void cache_check_slots(const struct cache *c)
 {
     size_t taken = 0;
     for (uint32_t i = 0; i < c->n_slots; i++) {
-        const struct node *n = cache_node_at(c, i);
+        const struct node *n = c->slots[i];
         assert(n != NULL || i >= c->first_slot);
         if (n == NULL)
             continue;

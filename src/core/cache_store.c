@@ -27,7 +27,6 @@ static void cache_store_leave_slot(struct cache *c, const struct node *n)
 {
     assert(n->slot < c->n_slots && c->slots[n->slot] == n);
     c->slots[n->slot] = NULL;
-    c->members++;
     c->first_slot = MIN_OF(c->first_slot, n->slot);
     while (c->end_slot > 0 && c->slots[c->end_slot - 1] == NULL)
         c->end_slot--;
@@ -48,7 +47,6 @@ struct node *cache_node_get_or_add(struct cache *c, struct str name)
     n->slot = c->first_slot;
     c->slots[n->slot] = n;
     c->end_slot = MAX_OF(c->end_slot, n->slot + 1);
-    c->members++;
     n->change.list = &c->changes;
     node_stamp(n);
     return n;

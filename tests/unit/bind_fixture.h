@@ -51,7 +51,8 @@ static struct bind_fixture {
 
 /* ---- functions and calls that bind.c needs ---- */
 
-static inline void note(struct backend_call *c, bool post, struct str pod, uint64_t assume_ns)
+static inline struct asked *note(struct backend_call *c, bool post, struct str pod,
+                                 uint64_t assume_ns)
 {
     struct asked *a = fixture.asked;
     while (a->call != NULL)
@@ -59,6 +60,7 @@ static inline void note(struct backend_call *c, bool post, struct str pod, uint6
     ck_assert_uint_lt((size_t)(a - fixture.asked), CALLS);
     *a = (struct asked){.call = c, .post = post, .assume_ns = assume_ns};
     (void)snprintf(a->pod, sizeof(a->pod), "%.*s", STR_ARG(pod));
+    return a;
 }
 
 static inline void on_post(struct backend *b, struct backend_call *c, const struct binding *binding)
@@ -67,11 +69,7 @@ static inline void on_post(struct backend *b, struct backend_call *c, const stru
     ck_assert_str_is(binding->node, "n");
     ck_assert_uint_gt(binding->idx.n, 0);
     c->pod = (struct pod_view){.uid = STR("no longer valid")}; /* see backend.h */
-    note(c, true, binding->name, binding->assume_ns);
-    for (size_t i = 0; i < CALLS; i++) {
-        if (fixture.asked[i].call == c)
-            fixture.asked[i].version = binding->version;
-    }
+    note(c, true, binding->name, binding->assume_ns)->version = binding->version;
 }
 
 static inline void on_get(struct backend *b, struct backend_call *c, struct str namespace,
@@ -79,7 +77,7 @@ static inline void on_get(struct backend *b, struct backend_call *c, struct str 
 {
     ck_assert_ptr_eq(b, &fixture.backend);
     ck_assert_str_is(namespace, "ns");
-    note(c, false, name, 0);
+    (void)note(c, false, name, 0);
 }
 
 static inline void on_cancel(struct backend_call *c)

@@ -136,6 +136,31 @@ static inline void set_pod(struct rig *r, const char *uid, const char *container
     object_show(r, &o);
 }
 
+/* A bound pod on a node of this dialect, and what it then holds on each card, and on none. */
+struct held_case {
+    enum dialect dialect;
+    const char *containers;
+    const char *annotations;
+    int64_t used[4];
+    int64_t nowhere;
+};
+
+/* All of it is released when the pod is gone. */
+static inline void expect_held(const struct held_case *held)
+{
+    struct rig r;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", held->dialect);
+    set_pod(&r, "p", held->containers, held->annotations);
+    for (uint32_t card = 0; card < 4; card++)
+        ck_assert_int_eq(card_used(&r, "n", card), held->used[card]);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, held->nowhere);
+    pod_gone(&r, "p");
+    ck_assert_int_eq(node_of(&r, "n")->used, 0);
+    rig_done(&r);
+}
+
 /* Reserves cards of n for the pod, whose request holds until object_end. */
 static inline enum errc object_reserve(struct rig *r, const struct object *o)
 {

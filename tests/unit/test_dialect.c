@@ -232,13 +232,7 @@ START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
 
 END_TEST
 
-static const struct {
-    enum dialect dialect;
-    const char *containers;
-    const char *annotations;
-    int64_t used[4];
-    int64_t nowhere;
-} held[] = {
+static const struct held_case held[] = {
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 8, 0}, 0},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"0,1\"", {8, 8, 0, 0}, 0},
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"x\"", {0, 0, 0, 0}, 8},
@@ -353,17 +347,7 @@ static const struct {
 
 START_TEST(charges_the_cards_that_annotations_name)
 {
-    struct rig r;
-    all_dialects();
-    rig_init(&r);
-    set_node(&r, "n", held[_i].dialect);
-    set_pod(&r, "a", held[_i].containers, held[_i].annotations);
-    for (uint32_t card = 0; card < 4; card++)
-        ck_assert_int_eq(card_used(&r, "n", card), held[_i].used[card]);
-    ck_assert_int_eq(node_of(&r, "n")->unplaced, held[_i].nowhere);
-    pod_gone(&r, "a");
-    ck_assert_int_eq(node_of(&r, "n")->used, 0);
-    rig_done(&r);
+    expect_held(&held[_i]);
 }
 
 END_TEST

@@ -85,13 +85,7 @@ START_TEST(they_get_no_shared_node)
 END_TEST
 
 /* What is no card in an annotation with cards hides none of the others. */
-static const struct {
-    enum dialect dialect;
-    const char *containers;
-    const char *annotations;
-    int64_t used[4];
-    int64_t nowhere;
-} held[] = {
+static const struct held_case held[] = {
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"x,3,\"", {0, 0, 0, 8}, 0},
     {DIALECT_GPUSHARE,
      ONE("\"aliyun.com/gpu-mem\":\"8\""),
@@ -140,17 +134,7 @@ static const struct {
 
 START_TEST(every_card_of_a_list_is_taken)
 {
-    struct rig r;
-    all_dialects();
-    rig_init(&r);
-    set_node(&r, "n", held[_i].dialect);
-    set_pod(&r, "p", held[_i].containers, held[_i].annotations);
-    for (uint32_t i = 0; i < 4; i++)
-        ck_assert_int_eq(card_used(&r, "n", i), held[_i].used[i]);
-    ck_assert_int_eq(node_of(&r, "n")->unplaced, held[_i].nowhere);
-    pod_gone(&r, "p");
-    ck_assert_int_eq(node_of(&r, "n")->used, 0);
-    rig_done(&r);
+    expect_held(&held[_i]);
 }
 
 END_TEST

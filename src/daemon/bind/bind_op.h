@@ -96,9 +96,8 @@ enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct 
  * Evaluates the reservation again before each send: the node may have changed while the op waited
  * for its turn or for a retry. Also renews ASSUME_TIME, so that a resent Binding is younger than
  * those that the node got meanwhile. If an earlier copy takes effect after all, it names the same
- * card. ERR_UNAVAILABLE: the node is not feasible any more, or
- * the pod's request was changed, op->why says why. ERR_NOTFOUND: the pod
- * holds no card for this bind any more.
+ * card. ERR_UNAVAILABLE: the node is not feasible any more, or the pod's request was changed;
+ * op->why says which. ERR_NOTFOUND: the pod holds no card for this bind any more.
  */
 enum errc bind_op_renew(struct bind_op *op, struct cache *cache, uint64_t now_ns) _must_use_;
 

@@ -7,6 +7,15 @@
  * nonsense. */
 #define LIMIT_CARDS 1024
 
+/*
+ * Annotations of a pod that is to share a card, keys and values. The API server refuses every
+ * change of a pod with more than 256 KiB of them, also those of the kubelet and the node's agent,
+ * but merges those of a Binding without counting. The rest is for these: at most two lists of
+ * LIMIT_ALLOCATION_BYTES (bind_op.c), and for what others write on the node.
+ */
+#define LIMIT_ANNOTATIONS_BYTES     (160 * KIB)
+#define LIMIT_ANNOTATIONS_API_BYTES (256 * KIB)
+
 /* The longest list of devices that is kept for a pod: 256 of them have half of that. */
 #define LIMIT_DEVICES_BYTES (32 * KIB)
 
@@ -66,9 +75,6 @@
 /* Pods of one node with a figure. A kubelet runs 110 pods by default. */
 #define LIMIT_MEASURED_PODS ((size_t)1000)
 
-/* Values, keys and names of pods of one PodDisruptionBudget that are compared. Real ones have a
- * few. Of one with more it counts that it is there: it selects all pods of its namespace. */
-#define LIMIT_BUDGET_TERMS ((size_t)1024)
-
-/* All PodDisruptionBudgets together: some 100,000 of usual size. Of those beyond it, the same. */
+/* All PodDisruptionBudgets together: some 100,000 of usual size. Of one beyond it counts that it is
+ * there: it selects all pods of its namespace. */
 #define LIMIT_BUDGETS_BYTES (32 * MIB)

@@ -27,7 +27,7 @@ struct work_model {
 
 struct work {
     uint64_t steps;
-    uint64_t looks; /* left for pick_apart's searches on all nodes together */
+    uint64_t looks; /* left for assign_place's searches on all nodes together */
     uint32_t nodes; /* nodes still to be evaluated; each gets an equal part of the looks */
     bool cut; /* a search had no looks or steps left: the answer depends on the other nodes of the
                  request */
@@ -65,7 +65,7 @@ enum errc work_fail(struct err *reterr);
 bool work_allows_model(struct work *w, struct str list, struct str model);
 bool work_allows_uuid(struct work *w, struct str list, struct str uuid);
 
-/* work_looks: how many steps pick_apart may take for one node, never less than `least`.
+/* work_looks: how many steps assign_place may take for one node, never less than `least`.
  * work_looked: records the steps that it took. cut: it ended for lack of steps. */
 uint64_t work_looks(const struct work *w, uint64_t least);
 void work_looked(struct work *w, uint64_t looks, bool cut);

@@ -22,3 +22,12 @@ struct gpu_limit {
 /* bytes: the limit that there is to be, soft and hard. */
 void gpu_limit_ensure(const struct nvml *n, struct nvml_device *d, const char *cgroup,
                       uint64_t bytes, struct gpu_limit *ret);
+
+/*
+ * Whether the driver has such limits: NVML_OK, or NVML_NOT_FOUND if the cgroup and those above have
+ * none; else NVML's answer. A driver may answer the question for a cgroup without limits as one
+ * that has none at all (NVML_NOT_SUPPORTED): then a limit is set and read back in a cgroup of our
+ * own below this one, which no process is in. That needs CAP_SYS_ADMIN and a cgroup that can be
+ * written.
+ */
+int gpu_limit_probe(const struct nvml *n, struct nvml_device *d, const char *cgroup);

@@ -29,6 +29,7 @@ struct gpu_card {
     int compute_mode; /* enum nvml_compute_mode; GPU_NOT_ASKED: not known */
     enum gpu_level health;
     struct str reason; /* empty if healthy */
+    bool needs_reset;  /* see gpu_health_needs_reset */
 };
 
 struct gpu_entry {
@@ -44,7 +45,9 @@ struct gpu_list {
     struct gpu_entry *entries; /* owned; by index */
     struct gpu_card *cards;    /* owned; views of the entries, and of no_driver */
     size_t n;
+    uint64_t session;  /* of the last scan */
     uint32_t no_index; /* cards of the last scan that are not in the list: all indices are taken */
+    bool unlisted_reset; /* a card that is left out, and has no index, requires a reset */
     struct gpu_health_rules rules;
     char no_driver[GPU_REASON_BYTES]; /* why no card can be used; empty: they can */
 };
@@ -57,10 +60,11 @@ void gpu_list_done(struct gpu_list *l);
 enum errc gpu_list_load(struct gpu_list *l, struct gpu_identity *id) _must_use_;
 
 /*
- * A scan: matches indices, and feeds the polls. *ret_changed: a card's index, data or health is not
+ * A scan: matches indices, and feeds the polls. Of a card that is known the scan gets the size that
+ * it had. *ret_changed: a card's index, data or health is not
  * what it was. *ret_save: the identity must be written. ERR_NOMEM: the list has not changed.
  */
-enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
+enum errc gpu_list_scan(struct gpu_list *l, struct gpu_scan *scan,
                         bool (*in_use)(void *ctx, uint32_t index), void *ctx, uint64_t now_ms,
                         bool *ret_changed, bool *ret_save) _must_use_;
 
@@ -70,6 +74,10 @@ enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
  */
 bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t gpu_instance,
                   uint64_t now_ms);
+
+/* Whether a card that is not gone waits for its reset, and no pod uses it. */
+bool gpu_list_awaits_reset(const struct gpu_list *l, bool (*in_use)(void *ctx, uint32_t index),
+                           void *ctx);
 
 /* The driver does not answer: no card can be used until the next scan. resets: when it
  * answers again the cards have been reset. Returns whether a card has changed. */

@@ -12,9 +12,11 @@
 
 /* Where the kernel shows devices; a test has folders of its own. Borrowed. */
 struct gpu_roots {
-    const char *sys;    /* "/sys" */
-    const char *proc;   /* "/proc" */
-    const char *cgroup; /* a cgroup of version 2, to ask for its limits; NULL: none */
+    const char *sys;     /* "/sys" */
+    const char *proc;    /* "/proc" */
+    const char *cgroup;  /* a cgroup of version 2, to ask for its limits; NULL: none */
+    uint64_t card_bytes; /* of a card whose memory NVML does not tell, as its chip has none of its
+                            own (GB10, Thor); 0: it is left out */
 };
 
 #define GPU_NOT_ASKED (-1)
@@ -27,6 +29,8 @@ struct gpu_sample {
     bool rows_pending;
     bool rows_failure;
     bool ecc_known;
+    bool recovery_known;
+    uint32_t recovery;    /* enum nvml_recovery, or a newer value */
     bool pages_pending;   /* a retirement of pages takes effect at the next reset */
     uint64_t uncorrected; /* errors since the last reset */
     int limits;           /* answer to the question for limits of memory; GPU_NOT_ASKED */
@@ -39,10 +43,11 @@ struct gpu_found {
     char pci[GPU_PCI_BYTES];
     char model[GPU_NAME_BYTES];   /* of a slice: of its card */
     char profile[GPU_NAME_BYTES]; /* of a slice: "1g.5gb"; else empty */
-    uint64_t memory_bytes;
-    uint32_t minor; /* N of /dev/nvidiaN; of a slice: of its card */
-    int32_t numa;   /* -1: none */
-    bool mig;       /* a slice */
+    uint64_t total_bytes;         /* with what the driver reserves */
+    uint64_t memory_bytes;        /* that pods can have */
+    uint32_t minor;               /* N of /dev/nvidiaN; of a slice: of its card */
+    int32_t numa;                 /* -1: none */
+    bool mig;                     /* a slice */
     uint32_t gpu_instance;
     uint32_t compute_instance;
     uint32_t gpu_cap; /* N of /dev/nvidia-caps/nvidia-capN for the two instances */
@@ -52,13 +57,26 @@ struct gpu_found {
     struct nvml_device *card;   /* the same; of a slice: its card */
 };
 
+/* What NVML counts or lists and can't describe. */
+struct gpu_left {
+    char uuid[GPU_UUID_BYTES];  /* empty: not known; of a slice, maybe its card's */
+    int code;                   /* NVML's; NVML_OK: something else is wrong with it */
+    char text[64];              /* NVML's words for the code */
+    char why[GPU_REASON_BYTES]; /* what it is, and why it is left out */
+};
+
 struct gpu_scan {
     struct gpu_found *items; /* owned; in the order of NVML; slices of a card together */
     size_t n;
     size_t cap;
-    uint32_t cards;    /* that NVML counts */
-    uint32_t left_out; /* cards that NVML can't open, and slices without memory of their own */
-    char why[GPU_REASON_BYTES]; /* about the last that was left out */
+    uint64_t session; /* how often NVML was opened; the thread sets it */
+    uint32_t cards;   /* that NVML counts */
+    /* Owned: cards that NVML can't open, and slices without memory of their own. */
+    struct gpu_left *left;
+    uint32_t left_out; /* how many */
+    uint32_t shut;     /* of them, for which NVML has no way to the driver */
+    uint32_t away;     /* of them, that are lost or require a reset */
+    uint32_t unheard;  /* cards whose events can't be had; the thread sets it */
     char driver[GPU_NAME_BYTES];
 };
 
@@ -68,7 +86,20 @@ struct gpu_scan {
  */
 int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *ret);
 
-/* Reads the samples of a scan again. */
-void gpu_scan_sample(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *s);
+/* Whether a card of the scan before is not in this one, and one does not answer: the scan before,
+ * whose samples are read again for that, then says more. */
+bool gpu_scan_lacks_faulty(const struct nvml *n, const struct gpu_roots *roots,
+                           const struct gpu_scan *now, struct gpu_scan *before);
 
+/* Whether there are cards, and NVML has no way to the driver for any of them: their device nodes
+ * may not be opened any more, or the driver is another one than the library's. A card that is away
+ * does not count. */
+bool gpu_scan_is_shut(const struct gpu_scan *s);
+
+/* What may be the card or slice with this UUID, of the card `whole`; NULL: nothing, NVML does not
+ * count it. */
+const struct gpu_left *gpu_scan_left(const struct gpu_scan *s, const char *uuid, const char *whole);
+
+/* Into a zeroed scan. False: no memory. */
+bool gpu_scan_copy(const struct gpu_scan *from, struct gpu_scan *to);
 void gpu_scan_done(struct gpu_scan *s);

@@ -8,6 +8,10 @@
  * missing or lost: for that it closes and opens NVML, because NVML lists cards when it is opened.
  * If the library is missing or the driver does not answer, it tries again with a growing delay.
  *
+ * While a card waits for its reset and no pod uses it, NVML is closed, and open only for a look at
+ * the cards and the requests of that moment every rest_ms: the driver resets no card that a process
+ * has open. XIDs of other cards are not heard meanwhile.
+ *
  * The state file is read at the start and written on the loop whenever a card gets an index, which
  * is at the first start and when the hardware changes.
  */
@@ -26,6 +30,7 @@ struct gpu_watch_settings {
     const char *sys;      /* NULL: "/sys" */
     const char *proc;     /* NULL: "/proc" */
     const char *cgroup;   /* see struct gpu_roots; NULL: none */
+    uint64_t card_bytes;  /* see struct gpu_roots */
     struct str disable;   /* DP_DISABLE_HEALTHCHECKS; absent: not set */
     struct str enable;    /* DP_ENABLE_HEALTHCHECKS */
     uint64_t cooldown_ms; /* without a fault until a card is healthy again; 300,000 */
@@ -34,6 +39,7 @@ struct gpu_watch_settings {
     uint64_t wait_ms;     /* for events; a request and the stop wait as long: 1,000 */
     uint64_t retry_ms; /* the first delay after NVML failed; doubles up to 30 times this: 1,000 */
     uint64_t ask_ms;   /* until a request is answered with an error; 10,000 */
+    uint64_t rest_ms;  /* so long NVML is closed at a time, for a reset; 20,000 */
     uint64_t hang_ms;  /* so long without an answer of NVML: no card can be used; 60,000 */
 
     /*
@@ -62,8 +68,14 @@ struct gpu_watch_state {
     struct str driver;       /* version; empty if not known */
     struct str state_fault;  /* why the last scan can't be used or the state file not written */
     struct str bad_setting;  /* a word in `disable` or `enable` that is not understood; or empty */
-    struct str left_out_why; /* about a card or slice that NVML lists and the watch can't offer */
+    struct str left_out_why; /* about three cards or slices that NVML lists and the watch can't
+                                offer; fewer if there are no more */
     uint32_t left_out;
+    uint32_t unheard; /* cards of which the driver reports no XIDs to us */
+    bool rests;       /* NVML is closed most of the time, so that a card can be reset */
+    /* So long the driver could not be used, and a new container may help: there is no library, or
+     * no driver for it, or no card's device node may be opened. 0: it can; or a call hangs. */
+    uint64_t shut_ms;
     uint64_t scans; /* since the start: a list of cards that arrived */
     uint64_t polls;
     uint64_t xids;     /* ignored ones included */
@@ -94,8 +106,8 @@ struct gpu_watch_state gpu_watch_state(const struct gpu_watch *w);
 /*
  * A question to the thread about one card. The caller embeds it in one of the two below and keeps
  * that until on_done or gpu_watch_cancel. Each has one answer, never from within the call that
- * asks: the thread's; after ask_ms ERR_TIMEOUT; while a call hangs, and from gpu_watch_free,
- * ERR_UNAVAILABLE.
+ * asks: the thread's; after ask_ms, and rest_ms while NVML is closed for a reset, ERR_TIMEOUT;
+ * while a call hangs, and from gpu_watch_free, ERR_UNAVAILABLE.
  */
 struct gpu_request {
     uint32_t index; /* the caller's */

@@ -37,6 +37,12 @@ enum nvml_code {
     NVML_UNKNOWN = 999,
 };
 
+/* The card itself is away until its reset. */
+static inline bool nvml_is_away(int code)
+{
+    return code == NVML_GPU_IS_LOST || code == NVML_RESET_REQUIRED;
+}
+
 /* Types of events, as bits. */
 #define NVML_EVENT_SINGLE_BIT UINT64_C(0x1)
 #define NVML_EVENT_DOUBLE_BIT UINT64_C(0x2)
@@ -59,10 +65,23 @@ enum nvml_compute_mode {
     NVML_COMPUTE_EXCLUSIVE_PROCESS = 3,
 };
 
+/* What a card needs by the driver's judgement: values of NVML_FI_DEV_GET_GPU_RECOVERY_ACTION. */
+enum nvml_recovery {
+    NVML_RECOVERY_NONE = 0,
+    NVML_RECOVERY_RESET = 1,
+    NVML_RECOVERY_REBOOT = 2,
+    NVML_RECOVERY_DRAIN_P2P = 3, /* and be asked again */
+    NVML_RECOVERY_DRAIN_AND_RESET = 4,
+    NVML_RECOVERY_IMEX_DOMAIN = 5,
+    NVML_RECOVERY_BUS_RESET = 6,
+    NVML_RECOVERY_SYSTEM_REBOOT = 7,
+};
+
 struct nvml_memory {
     uint64_t total; /* bytes; includes what the driver reserves */
     uint64_t used;
     uint64_t free;
+    uint64_t reserved; /* 0 before R510, which do not tell it; `used` then includes it */
 };
 
 struct nvml_event {
@@ -141,6 +160,8 @@ int nvml_attributes(const struct nvml *n, struct nvml_device *slice, struct nvml
 int nvml_rows(const struct nvml *n, struct nvml_device *d, struct nvml_rows *ret);
 int nvml_uncorrected(const struct nvml *n, struct nvml_device *d, uint64_t *ret); /* since reset */
 int nvml_pages_pending(const struct nvml *n, struct nvml_device *d, bool *ret);
+/* enum nvml_recovery, or a newer value. Drivers before R570 can't tell. */
+int nvml_recovery(const struct nvml *n, struct nvml_device *d, uint32_t *ret);
 int nvml_retired_pages(const struct nvml *n, struct nvml_device *d, uint32_t *ret);
 
 /* Percent of the last sample period. */

@@ -3,8 +3,8 @@
 
 #include "base/limit.h"
 
-/* A reply that is not streamed: a Status, a Pod. */
-#define LIMIT_REPLY_BYTES (16 * MIB)
+/* A reply that is not streamed: a Status, or an object that a list may hold, too. */
+#define LIMIT_REPLY_BYTES LIMIT_OBJECT_BYTES
 
 /* What one request may allocate besides its body. 50,000 node names of 64 bytes are 6 MiB. */
 #define LIMIT_REQUEST_ARENA (256 * MIB)

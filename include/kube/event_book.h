@@ -16,7 +16,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "codec/event.h"
+#include "objects/event.h"
 
 #define EVENT_DIGEST_BYTES 16
 

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "codec/event.h"
 #include "kube/kube_api.h"
+#include "objects/event.h"
 
 struct events;
 

@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "core/cache.h"
-#include "core/measured.h"
+#include "core/cache/cache.h"
+#include "core/state/measured.h"
 #include "io/loop.h"
 
 /*
@@ -28,8 +28,8 @@ struct ingest {
     struct timer usage_tick;    /* when the oldest of its figures become too old */
     bool knows_nodes;           /* the list of nodes was complete once */
     struct arena arena;         /* for one object at a time */
-    struct log_limit over;      /* for log lines about cards that hold more than their size, and
-                                   about locks of nodes */
+    struct log_limit over;      /* for log lines about cards that hold more than their size */
+    struct log_limit locks;     /* for log lines about locks of nodes */
     struct log_limit unkept;    /* for log lines about figures that have no room in `measured` */
     struct log_limit differing; /* for log lines about containers with other cards */
     /* Shows a pod's object, as the cache has taken it, with the fault of its request (code OK:

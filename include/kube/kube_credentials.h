@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/file.h"
-#include "codec/kubeconfig.h"
+#include "objects/kubeconfig.h"
 
 /*
  * Source of the credentials, the first that applies:

@@ -1,8 +1,8 @@
 /* What a policy with costs says of a feasible node, in explain's answer. */
 #pragma once
 
-#include "codec/jwrite.h"
-#include "core/score.h"
+#include "core/place/score.h"
+#include "json/jwrite.h"
 
 /* The question of one pod. */
 struct cost_write {
@@ -13,7 +13,7 @@ struct cost_write {
 /* Whether the policy has costs, and they are known. */
 static inline bool cost_write_applies(const struct score *s)
 {
-    return pack_has_costs(s->policy) && request_shares(s->request);
+    return policy_has_costs(s->policy) && request_shares(s->request);
 }
 
 /*

@@ -1,9 +1,9 @@
 /* The JSON answer of explain, computed from a cache. */
 #pragma once
 
-#include "codec/jwrite.h"
-#include "core/cache.h"
-#include "core/view.h"
+#include "core/cache/cache.h"
+#include "core/request/view.h"
+#include "json/jwrite.h"
 
 /* "placement": [{"container", "card", "memory", "compute"}] */
 void explain_write_placement(struct jwrite *w, const struct grant *grants, uint32_t n);

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "core/limit.h"
-#include "core/measured.h"
-#include "core/node.h"
+#include "core/state/measured.h"
+#include "core/state/node.h"
 
 struct held {
     const struct pod *pod;

@@ -23,8 +23,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/cache.h"
-#include "core/measured.h"
+#include "core/cache/cache.h"
+#include "core/state/measured.h"
 
 enum inspect_form {
     INSPECT_GPUSHARE,

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "core/lack.h"
-#include "core/request.h"
+#include "core/place/lack.h"
+#include "core/request/request.h"
 
 /* No reason is longer, in bytes, however long the annotation that it quotes. */
 #define LACK_WRITE_BYTES ((size_t)400)

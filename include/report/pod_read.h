@@ -1,7 +1,7 @@
 /* Reads a pod from a request body in JSON or YAML. */
 #pragma once
 
-#include "codec/kube.h"
+#include "objects/kube.h"
 
 /* The body as JSON, in the arena; absent on failure. */
 struct str pod_read_json(struct str body, struct arena *a, struct err *reterr);

@@ -1,8 +1,8 @@
 /* Texts that say why a card is not feasible for a pod: for bind's refusals and for explain. */
 #pragma once
 
-#include "core/fit.h"
-#include "core/look.h"
+#include "core/place/fit.h"
+#include "core/place/look.h"
 
 /* The audience of a text. An event is readable in its pod's namespace, so it must not name pods of
  * other namespaces. */

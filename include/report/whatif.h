@@ -15,8 +15,8 @@
  */
 #pragma once
 
-#include "core/cache.h"
-#include "core/view.h"
+#include "core/cache/cache.h"
+#include "core/request/view.h"
 
 struct whatif_question {
     struct pod_view pod; /* its views point into the arena */

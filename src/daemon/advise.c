@@ -1,7 +1,7 @@
 /* Writes the Events, and remembers hashes of those that it has posted. */
 #include "daemon/advise.h"
 
-#include "codec/kube.h"
+#include "objects/kube.h"
 
 /* Longest part of an annotation's name in a message, in bytes: a name may have 253 and a prefix. */
 #define SHOWN ((size_t)128)

@@ -7,11 +7,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/value.h"
+#include "core/dialect/card_resources.h"
+#include "daemon/authentication.h"
 #include "daemon/backend/budget_feed.h"
 #include "daemon/backend/embedded.h"
 #include "daemon/backend/kube_backend.h"
 #include "daemon/evict/evictor.h"
-#include "daemon/guard.h"
 #include "daemon/limit.h"
 #include "daemon/page/ui_feed.h"
 #include "daemon/page/ui_reasons.h"
@@ -198,11 +199,12 @@ static enum errc daemon_open_server(struct daemon *d, struct err *reterr)
         .ctx = &d->service,
         .counts = &d->service.metrics.ports[METRICS_MAIN],
     };
-    enum errc code = guard_new(d->service.loop, d->s.config, &d->parts.guard, reterr);
+    enum errc code =
+        authentication_new(d->service.loop, d->s.config, &d->parts.authentication, reterr);
     if (code != OK)
         return code;
-    guard_settings(d->parts.guard, &settings);
-    d->service.metrics.certificate_expires_s = guard_expiry(d->parts.guard);
+    authentication_settings(d->parts.authentication, &settings);
+    d->service.metrics.certificate_expires_s = authentication_expiry(d->parts.authentication);
     code = http_server_new(d->service.loop, &settings, &d->parts.server, reterr);
     if (code != OK)
         return code;
@@ -210,7 +212,7 @@ static enum errc daemon_open_server(struct daemon *d, struct err *reterr)
              kv_str("address", d->s.config->listen_address),
              kv_uint("port", http_server_port(d->parts.server)),
              kv_bool("tls", settings.tls != NULL));
-    guard_on_change(d->parts.guard, daemon_on_credentials, d);
+    authentication_on_change(d->parts.authentication, daemon_on_credentials, d);
     daemon_warn_of_open_port(d->s.config);
     return OK;
 }
@@ -288,7 +290,7 @@ static enum errc daemon_open_drain(struct daemon *d, struct err *reterr)
 }
 
 struct str daemon_filtered(struct service *s, const struct filter_args *args,
-                           const struct judgement *j)
+                           const struct evaluation *j)
 {
     metrics_count_verdicts(&s->metrics, j->counts);
     ui_reasons_filtered(s->reasons, args->pod.uid, j);
@@ -314,6 +316,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     d->service.memory.max = s->config->memory_budget;
     struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
     dialects_use(s->config->dialects);
+    card_resources_use(s->config->card_resources);
     cache_init(&d->service.cache, seed);
     /* The embedded cluster has no cardpack-node that would write the figures again. */
     measured_init(&d->service.measured, seed, s->config->cluster.n > 0 ? 0 : INGEST_USAGE_MS);
@@ -365,7 +368,7 @@ void daemon_close(struct daemon *d)
     d->parts.server = http_server_free(d->parts.server);
     d->parts.probes = http_server_free(d->parts.probes);
     d->service.ui = ui_feed_free(d->service.ui);
-    d->parts.guard = guard_free(d->parts.guard);
+    d->parts.authentication = authentication_free(d->parts.authentication);
     d->service.events = events_free(d->service.events);
     d->parts.budgets = budget_feed_free(d->parts.budgets);
     d->service.label = leader_label_free(d->service.label);
@@ -374,7 +377,7 @@ void daemon_close(struct daemon *d)
     d->parts.api = kube_api_free(d->parts.api);
     budgets_done(&d->service.budgets);
     measured_done(&d->service.measured);
-    judge_memo_done(&d->service.judge_memo);
+    evaluation_memo_done(&d->service.evaluation_memo);
     cache_done(&d->service.cache);
     d->service.loop = NULL;
     d->reload = reload_free(d->reload);

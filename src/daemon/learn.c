@@ -20,9 +20,9 @@ static bool learn_is_due(const struct learn *l)
     struct str text;
     if (!l->backend->stands_by(l->backend, &text))
         return false;
-    if (policies_are_due(&l->cache->policies))
+    if (learned_costs_are_due(&l->cache->learned))
         return true;
-    return l->cache->policies.market.solved > 0 && l->version != l->cache->changes.version &&
+    return l->cache->learned.market.solved > 0 && l->version != l->cache->changes.version &&
            loop_now_ms(l->loop) >= l->learned_ms + STALE_MS;
 }
 
@@ -39,7 +39,7 @@ static void learn_begin_sums(struct learn *l)
  * begin again. True: there is more to do. */
 static bool learn_sum(struct learn *l)
 {
-    const struct policies *p = &l->cache->policies;
+    const struct learned_costs *p = &l->cache->learned;
     if (l->moves != l->cache->nodes.moves)
         learn_begin_sums(l);
     for (unsigned i = 0; i < NODES_A_STEP; i++) {
@@ -60,12 +60,12 @@ static bool learn_sum(struct learn *l)
 /* True: there is more to do. */
 static bool learn_step(struct learn *l)
 {
-    struct policies *p = &l->cache->policies;
+    struct learned_costs *p = &l->cache->learned;
     const struct market *m = &p->market;
     uint64_t solved = m->solved;
     if (m->solve == NULL)
         return l->summing && learn_sum(l);
-    if (policies_step(p))
+    if (learned_costs_step(p))
         return true;
     if (m->solved == solved) /* given up, or no memory */
         return l->summing;
@@ -88,11 +88,11 @@ static void learn_work(struct learn *l)
 static void learn_ticked(struct timer *t)
 {
     struct learn *l = CONTAINER_OF(t, struct learn, tick);
-    bool busy = l->cache->policies.market.solve != NULL || l->summing;
+    bool busy = l->cache->learned.market.solve != NULL || l->summing;
     if (!busy && learn_is_due(l)) {
         l->learned_ms = loop_now_ms(l->loop);
         l->version = l->cache->changes.version;
-        (void)policies_begin(&l->cache->policies, &l->cache->nodes);
+        (void)learned_costs_begin(&l->cache->learned, &l->cache->nodes);
     }
     learn_work(l);
 }

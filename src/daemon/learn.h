@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "daemon/backend/backend.h"
 #include "io/loop.h"
 

@@ -9,7 +9,7 @@ struct parts {
     struct kube_api *api;
     struct kube_backend *kube;
     struct budget_feed *budgets;
-    struct guard *guard;
+    struct authentication *authentication;
     struct http_server *server;
     struct http_server *probes;
 };

@@ -11,17 +11,17 @@
  * an editor leaves a file half written.
  *
  * Any part may hold strings of the first configuration, so its memory stays until reload_free.
- * Strings of later configurations are used by the guard only, which copies them: only the last
- * one's memory is kept.
+ * Strings of later configurations are used by the authentication only, which copies them: only the
+ * last one's memory is kept.
  */
 #include "daemon/reload.h"
 
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/authentication.h"
 #include "daemon/config/config_reload.h"
 #include "daemon/config/config_table.h"
-#include "daemon/guard.h"
 #include "daemon/service.h"
 
 #include <signal.h>
@@ -130,7 +130,7 @@ static enum errc reload_read_and_note(void *ctx, struct str path, struct buf *ou
 }
 
 static enum errc reload_read_config(struct reload *r, struct config *ret, struct config_merge *m,
-                                    struct guard **ret_guard, struct err *why)
+                                    struct authentication **ret_authentication, struct err *why)
 {
     r->content = 0;
     enum errc code =
@@ -139,14 +139,16 @@ static enum errc reload_read_config(struct reload *r, struct config *ret, struct
         return code;
     code = config_merge(r->s.config, ret, m, why);
     if (code == OK)
-        code = guard_draft(r->s.parts->guard, ret, ret_guard, why);
+        code = authentication_draft(r->s.parts->authentication, ret, ret_authentication, why);
     if (code != OK)
         config_done(ret);
     return code;
 }
 
-/* Moves *fresh into the configuration in force, and the draft of the guard into the guard. */
-static void reload_put_in_force(struct reload *r, struct config *fresh, struct guard *guard)
+/* Moves *fresh into the configuration in force, and the draft of the authentication into the
+ * authentication. */
+static void reload_put_in_force(struct reload *r, struct config *fresh,
+                                struct authentication *authentication)
 {
     struct config *c = r->s.config;
     if (!r->has_first)
@@ -155,11 +157,11 @@ static void reload_put_in_force(struct reload *r, struct config *fresh, struct g
         arena_done(&c->arena);
     r->has_first = true;
     *c = *fresh;
-    guard_become(r->s.parts->guard, guard);
+    authentication_become(r->s.parts->authentication, authentication);
 }
 
 static void reload_take(struct reload *r, enum trigger by, struct config *fresh,
-                        const struct config_merge *m, struct guard *guard)
+                        const struct config_merge *m, struct authentication *authentication)
 {
     bool other = r->told != r->content && (r->told != 0 || m->changes + m->waits > 0);
     bool news = by == BY_SIGNAL || r->counts.bad || other;
@@ -170,7 +172,7 @@ static void reload_take(struct reload *r, enum trigger by, struct config *fresh,
         reload_set_log(fresh);
     if (news)
         reload_tell_rows(r, m, fresh);
-    reload_put_in_force(r, fresh, guard);
+    reload_put_in_force(r, fresh, authentication);
     if (m->changes > 0)
         log_info("the configuration is reloaded", trigger, kv_uint("changed", m->changes), waiting);
     else if (news)
@@ -191,9 +193,9 @@ static void reload_consider(struct reload *r, enum trigger by)
     struct err why = ERR_INIT;
     struct config fresh;
     struct config_merge merge;
-    struct guard *guard;
-    if (reload_read_config(r, &fresh, &merge, &guard, &why) == OK)
-        reload_take(r, by, &fresh, &merge, guard);
+    struct authentication *authentication;
+    if (reload_read_config(r, &fresh, &merge, &authentication, &why) == OK)
+        reload_take(r, by, &fresh, &merge, authentication);
     else
         reload_refuse(r, by, &why);
 }
@@ -209,7 +211,7 @@ static void reload_on_hangup(void *ctx, int signo)
         return;
     }
     reload_consider(r, BY_SIGNAL);
-    guard_refresh(r->s.parts->guard);
+    authentication_refresh(r->s.parts->authentication);
     if (r->s.parts->api != NULL)
         kube_api_refresh(r->s.parts->api);
 }

@@ -1,6 +1,7 @@
 /*
  * Reads the configuration again on SIGHUP, and when the content of the --config file has changed.
- * SIGHUP also reads certificates, keys, CAs and tokens again, which guard.h checks by itself too.
+ * SIGHUP also reads certificates, keys, CAs and tokens again, which authentication.h checks by
+ * itself too.
  *
  * An invalid configuration is rejected as a whole, with one log line, and the one in force stays.
  * From a valid one the log level and the names of the files for TLS, clients and tokens take effect

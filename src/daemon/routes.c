@@ -1,11 +1,11 @@
 /* The table of routes, and the handlers that are too small for a file of their own. */
 #include "base/log.h"
-#include "codec/extender.h"
-#include "codec/preempt.h"
 #include "daemon/cross_site.h"
 #include "daemon/page/ui.h"
 #include "daemon/query/query.h"
 #include "daemon/service.h"
+#include "extender/extender.h"
+#include "extender/preempt.h"
 
 #include <stdio.h>
 

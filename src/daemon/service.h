@@ -2,11 +2,10 @@
 #pragma once
 
 #include "base/list.h"
-#include "codec/extender.h"
-#include "core/budget.h"
-#include "core/cache.h"
-#include "core/measured.h"
-#include "core/pack.h"
+#include "core/cache/cache.h"
+#include "core/preempt/budget.h"
+#include "core/request/policy.h"
+#include "core/state/measured.h"
 #include "daemon/advise.h"
 #include "daemon/backend/backend.h"
 #include "daemon/backend/embedded.h"
@@ -14,12 +13,13 @@
 #include "daemon/bind/bind.h"
 #include "daemon/learn.h"
 #include "daemon/metrics/metrics.h"
+#include "extender/extender.h"
 #include "io/http_server.h"
 #include "kube/events.h"
-#include "report/judge_memo.h"
+#include "report/evaluation_memo.h"
 
 struct filter_args;
-struct judgement;
+struct evaluation;
 
 struct service {
     struct loop *loop;
@@ -30,21 +30,21 @@ struct service {
     struct binder *binder;
     struct advise advise;
     struct learn learn;
-    struct events *events;        /* NULL with the embedded cluster: see events_post */
-    struct embedded *embedded;    /* NULL: a Kubernetes cluster */
-    struct leader_label *label;   /* NULL: no pod is labelled */
-    struct evictor *evictor;      /* NULL: evict-for-cards is off; see evictor.h */
-    struct list explains;         /* calls that wait for the API server; see query.h */
-    struct ui_feed *ui;           /* NULL: /ui/events is off; see ui_feed.h */
-    struct ui_reasons *reasons;   /* why filter refused pods, for the page; may be NULL */
-    bool draining;                /* after SIGTERM: /readyz says so, requests are still served */
-    bool closing;                 /* after shutdown-delay: explain calls are refused */
-    unsigned shortlist;           /* most nodes in an answer of filter; 0: no limit */
-    struct mem_budget memory;     /* memory-budget, of the requests of all ports */
-    uint64_t memory_told_ms;      /* loop time at which its last refusal was logged; 0: never */
-    uint64_t memory_untold;       /* its refusals since then */
-    struct work work;             /* cost of the present or last request */
-    struct judge_memo judge_memo; /* what filter and prioritize have found */
+    struct events *events;      /* NULL with the embedded cluster: see events_post */
+    struct embedded *embedded;  /* NULL: a Kubernetes cluster */
+    struct leader_label *label; /* NULL: no pod is labelled */
+    struct evictor *evictor;    /* NULL: evict-for-cards is off; see evictor.h */
+    struct list explains;       /* calls that wait for the API server; see query.h */
+    struct ui_feed *ui;         /* NULL: /ui/events is off; see ui_feed.h */
+    struct ui_reasons *reasons; /* why filter refused pods, for the page; may be NULL */
+    bool draining;              /* after SIGTERM: /readyz says so, requests are still served */
+    bool closing;               /* after shutdown-delay: explain calls are refused */
+    unsigned shortlist;         /* most nodes in an answer of filter; 0: no limit */
+    struct mem_budget memory;   /* memory-budget, of the requests of all ports */
+    uint64_t memory_told_ms;    /* loop time at which its last refusal was logged; 0: never */
+    uint64_t memory_untold;     /* its refusals since then */
+    struct work work;           /* cost of the present or last request */
+    struct evaluation_memo evaluation_memo; /* what filter and prioritize have found */
     struct metrics metrics;
 
     /*
@@ -53,7 +53,7 @@ struct service {
      * Absent: filter answers with the nodes.
      */
     struct str (*filtered)(struct service *s, const struct filter_args *args,
-                           const struct judgement *j);
+                           const struct evaluation *j);
 
     const struct reload_counts *reloads; /* of reload.h; NULL: nothing is reloaded */
 };

@@ -144,12 +144,8 @@ bool gpu_health_xid(struct gpu_health *h, const struct gpu_health_rules *rules, 
         h->xid = xid;
     h->needs_reset = h->needs_reset || needs_reset;
     h->was_away = false;
-    return gpu_health_by_xid(h, h->needs_reset ? "it needs a reset" : "");
-}
-
-static bool gpu_health_is_away(int error)
-{
-    return error == NVML_GPU_IS_LOST || error == NVML_RESET_REQUIRED;
+    /* What the driver asks for says the next poll. */
+    return gpu_health_by_xid(h, h->needs_reset && !h->recovery_known ? "it needs a reset" : "");
 }
 
 static bool gpu_health_bad(struct gpu_health *h, const char *why)
@@ -165,7 +161,8 @@ static bool gpu_health_error(struct gpu_health *h, const struct gpu_health_rules
     char why[GPU_REASON_BYTES / 2];
     h->bad++;
     h->good_since = 0;
-    if (gpu_health_is_away(s->error))
+    h->reset_required = s->error == NVML_RESET_REQUIRED;
+    if (nvml_is_away(s->error))
         h->away = h->was_away = true;
     else if (h->bad < rules->bad_polls)
         return false;
@@ -176,8 +173,21 @@ static bool gpu_health_error(struct gpu_health *h, const struct gpu_health_rules
 /* What a poll found wrong with a card that answers; empty: nothing. */
 static void gpu_health_fault(const struct gpu_sample *s, char *ret, size_t size)
 {
+    static const char *const recovery[] = {
+        [NVML_RECOVERY_RESET] = "it needs a reset",
+        [NVML_RECOVERY_REBOOT] = "the node needs a reboot",
+        [NVML_RECOVERY_DRAIN_P2P] = "its peer-to-peer traffic must be drained",
+        [NVML_RECOVERY_DRAIN_AND_RESET] = "it must be drained and reset",
+        [NVML_RECOVERY_IMEX_DOMAIN] = "its IMEX domain must recover",
+        [NVML_RECOVERY_BUS_RESET] = "its PCIe bus needs a reset",
+        [NVML_RECOVERY_SYSTEM_REBOOT] = "the system needs a reboot",
+    };
     ret[0] = '\0';
-    if (s->rows_known && s->rows_failure)
+    if (s->recovery_known && s->recovery >= COUNT_OF(recovery))
+        (void)snprintf(ret, size, "by the driver it needs recovery action %u", s->recovery);
+    else if (s->recovery_known && s->recovery != NVML_RECOVERY_NONE)
+        (void)snprintf(ret, size, "by the driver %s", recovery[s->recovery]);
+    else if (s->rows_known && s->rows_failure)
         (void)snprintf(ret, size, "a defective memory row can't be remapped, no spare row is left");
     else if (!s->rows_known && s->ecc_known && s->uncorrected > 0)
         (void)snprintf(ret, size, "%llu uncorrected memory errors since the last reset",
@@ -213,12 +223,16 @@ bool gpu_health_poll(struct gpu_health *h, const struct gpu_health_rules *rules,
     if (s->error != NVML_OK)
         return gpu_health_error(h, rules, s);
     h->bad = 0;
-    h->away = false;
+    h->away = h->reset_required = false;
     if (s->ecc_known) {
         /* A count of errors since the last reset can only fall by a reset. */
         h->was_away = h->was_away || s->uncorrected < h->uncorrected;
         h->uncorrected = s->uncorrected;
     }
+    h->recovery_known = s->recovery_known;
+    h->recovery = s->recovery_known ? s->recovery : NVML_RECOVERY_NONE;
+    if (s->recovery_known)
+        h->needs_reset = s->recovery != NVML_RECOVERY_NONE;
     gpu_health_fault(s, why, sizeof(why));
     if (why[0] != '\0')
         return gpu_health_bad(h, why);
@@ -240,8 +254,29 @@ bool gpu_health_poll(struct gpu_health *h, const struct gpu_health_rules *rules,
     return gpu_health_good(h, s);
 }
 
-bool gpu_health_missing(struct gpu_health *h)
+bool gpu_health_awaits_reset(const struct gpu_health *h)
 {
-    h->away = h->was_away = true;
-    return gpu_health_bad(h, "NVML does not list the card");
+    return h->reset_required || h->recovery == NVML_RECOVERY_RESET ||
+           h->recovery == NVML_RECOVERY_DRAIN_AND_RESET || h->recovery == NVML_RECOVERY_BUS_RESET;
+}
+
+bool gpu_health_needs_reset(const struct gpu_health *h)
+{
+    return h->reset_required || h->recovery != NVML_RECOVERY_NONE ||
+           (h->needs_reset && !h->recovery_known && !h->was_away);
+}
+
+bool gpu_health_missing(struct gpu_health *h, const struct gpu_left *left)
+{
+    char why[GPU_REASON_BYTES] = "NVML does not list the card";
+    h->away = true;
+    h->was_away = h->was_away || left == NULL || nvml_is_away(left->code);
+    if (left != NULL && left->code != NVML_OK) {
+        h->reset_required = left->code == NVML_RESET_REQUIRED;
+        (void)snprintf(why, sizeof(why), "%sNVML error %d (%s)",
+                       left->uuid[0] == '\0' ? "NVML tells no UUID of a card, maybe this one: "
+                                             : "",
+                       left->code, left->text);
+    }
+    return gpu_health_bad(h, why);
 }

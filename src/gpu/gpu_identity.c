@@ -216,13 +216,17 @@ static const struct gpu_found *gpu_identity_found(const struct gpu_scan *scan, c
 }
 
 /* Whether a record's card was reconfigured: a slice whose card answers has been removed, and a card
- * that has slices is in MIG mode. A lost card is neither. */
+ * that has slices is in MIG mode. A lost card is neither. Nor is one that NVML counts and can't
+ * describe: its record keeps the index and the fault. */
 static bool gpu_identity_reconfigured(const struct gpu_scan *scan, const struct gpu_record *r)
 {
+    const char *whole = r->parent[0] == '\0' ? r->uuid : r->parent;
+    const struct gpu_left *left = gpu_scan_left(scan, r->uuid, whole);
+    if (left != NULL && left->uuid[0] != '\0' && left->code != NVML_OK)
+        return false;
     for (size_t i = 0; i < scan->n; i++) {
         const struct gpu_found *f = &scan->items[i];
-        const char *card = f->mig ? f->parent : f->uuid;
-        if (strcmp(card, r->parent[0] == '\0' ? r->uuid : r->parent) == 0)
+        if (strcmp(f->mig ? f->parent : f->uuid, whole) == 0)
             return true;
     }
     return false;

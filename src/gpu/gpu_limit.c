@@ -2,7 +2,12 @@
 #include "gpu/gpu_limit.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROBE_BYTES (UINT64_C(64) << 20)
 
 static void gpu_limit_fail(const struct nvml *n, const char *call, int code, struct gpu_limit *ret)
 {
@@ -65,4 +70,22 @@ void gpu_limit_ensure(const struct nvml *n, struct nvml_device *d, const char *c
     else if (ret->why[0] == '\0')
         (void)snprintf(ret->why, sizeof(ret->why),
                        "the limit was set, and reads back as %" PRIu64 " MiB", ret->bytes >> 20);
+}
+
+int gpu_limit_probe(const struct nvml *n, struct nvml_device *d, const char *cgroup)
+{
+    char leaf[PATH_MAX];
+    struct nvml_limits now = {.hard = NVML_LIMIT_NONE};
+    int code = nvml_limits_get(n, d, cgroup, &now);
+    int length = snprintf(leaf, sizeof(leaf), "%s/cardpack-probe-%d", cgroup, (int)getpid());
+    if (code != NVML_NOT_SUPPORTED || length < 0 || (size_t)length >= sizeof(leaf) ||
+        mkdir(leaf, S_IRWXU) != 0)
+        return code;
+    if (nvml_limits_set(n, d, leaf, 0, PROBE_BYTES) == NVML_OK) {
+        if (nvml_limits_get(n, d, leaf, &now) == NVML_OK && now.hard == PROBE_BYTES)
+            code = NVML_NOT_FOUND;
+        (void)nvml_limits_set(n, d, leaf, 0, NVML_LIMIT_NONE);
+    }
+    (void)rmdir(leaf);
+    return code;
 }

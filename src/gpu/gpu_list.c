@@ -45,11 +45,12 @@ static void gpu_list_fill(const struct gpu_entry *e, const char *no_driver, stru
         .compute_mode = e->seen ? f->sample.compute_mode : GPU_NOT_ASKED,
         .health = e->health.level,
         .reason = str_of(e->health.reason),
+        .needs_reset = gpu_health_needs_reset(&e->health),
     };
     if (no_driver[0] != '\0') {
         ret->health = GPU_UNHEALTHY;
         ret->reason = str_of(no_driver);
-    } else if (!e->seen) {
+    } else if (!e->seen && e->health.level != GPU_UNHEALTHY) {
         ret->health = GPU_UNHEALTHY;
         ret->reason = STR("NVML has not listed the card since the start");
     }
@@ -71,7 +72,7 @@ static bool gpu_list_same(const struct gpu_card *a, const struct gpu_card *b)
            a->gpu_cap == b->gpu_cap && a->compute_cap == b->compute_cap && a->seen == b->seen &&
            a->missing == b->missing && a->limits == b->limits &&
            a->compute_mode == b->compute_mode && a->health == b->health &&
-           str_eq(a->reason, b->reason);
+           a->needs_reset == b->needs_reset && str_eq(a->reason, b->reason);
 }
 
 static void gpu_list_from_record(const struct gpu_record *r, struct gpu_entry *ret)
@@ -123,6 +124,12 @@ static const struct gpu_entry *gpu_list_entry(const struct gpu_list *l, const ch
     return NULL;
 }
 
+/* The UUID of the card; of a slice: of its card. */
+static const char *gpu_list_whole(const struct gpu_entry *e)
+{
+    return e->found.parent[0] != '\0' ? e->found.parent : e->found.uuid;
+}
+
 /* The entry of a record after a scan. */
 static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
                            const struct gpu_scan *scan, uint64_t now_ms, struct gpu_entry *ret)
@@ -134,6 +141,8 @@ static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
         gpu_list_from_record(r, ret);
     ret->index = r->index;
     ret->missing = r->missing;
+    if (scan->session != l->session) /* an older driver may have begun to count anew */
+        ret->health.uncorrected = 0;
     for (size_t i = 0; i < scan->n; i++) {
         if (strcmp(scan->items[i].uuid, r->uuid) != 0)
             continue;
@@ -142,10 +151,43 @@ static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
         (void)gpu_health_poll(&ret->health, &l->rules, &ret->found.sample, now_ms);
     }
     if (ret->missing)
-        (void)gpu_health_missing(&ret->health);
+        (void)gpu_health_missing(&ret->health, gpu_scan_left(scan, r->uuid, gpu_list_whole(ret)));
 }
 
-enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
+/* What the driver reserves can change while it runs: as long as the card's total is the same, the
+ * card keeps the size that it was announced with. */
+static void gpu_list_keep_sizes(const struct gpu_list *l, struct gpu_scan *scan)
+{
+    for (size_t i = 0; i < scan->n; i++) {
+        struct gpu_found *f = &scan->items[i];
+        const struct gpu_entry *old = gpu_list_entry(l, f->uuid);
+        if (old != NULL && old->seen && old->found.total_bytes == f->total_bytes)
+            f->memory_bytes = old->found.memory_bytes;
+    }
+}
+
+/* Whether what was left out may be an entry's card, or a slice of it. */
+static bool gpu_list_may_be(const struct gpu_left *left, const struct gpu_entry *e)
+{
+    if (left->uuid[0] == '\0')
+        return e->missing;
+    return strcmp(left->uuid, e->found.uuid) == 0 || strcmp(left->uuid, gpu_list_whole(e)) == 0;
+}
+
+/* Whether a card that is none of the entries requires a reset. */
+static bool gpu_list_unlisted_reset(const struct gpu_list *l, const struct gpu_scan *scan)
+{
+    for (uint32_t i = 0; i < scan->left_out; i++) {
+        bool unlisted = scan->left[i].code == NVML_RESET_REQUIRED;
+        for (size_t j = 0; unlisted && j < l->n; j++)
+            unlisted = !gpu_list_may_be(&scan->left[i], &l->entries[j]);
+        if (unlisted)
+            return true;
+    }
+    return false;
+}
+
+enum errc gpu_list_scan(struct gpu_list *l, struct gpu_scan *scan,
                         bool (*in_use)(void *ctx, uint32_t index), void *ctx, uint64_t now_ms,
                         bool *ret_changed, bool *ret_save)
 {
@@ -154,6 +196,7 @@ enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
     uint32_t no_index = 0;
     if (!gpu_list_arrays(l->identity.n + scan->n, &entries, &cards))
         return ERR_NOMEM;
+    gpu_list_keep_sizes(l, scan);
     enum errc code = gpu_identity_match(&l->identity, scan, in_use, ctx, ret_save, &no_index);
     if (code != OK) {
         mem_free(entries);
@@ -173,6 +216,8 @@ enum errc gpu_list_scan(struct gpu_list *l, const struct gpu_scan *scan,
     l->cards = cards;
     l->n = n;
     l->no_index = no_index;
+    l->unlisted_reset = gpu_list_unlisted_reset(l, scan);
+    l->session = scan->session;
     l->no_driver[0] = '\0';
     *ret_changed = changed;
     return OK;
@@ -185,7 +230,7 @@ bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t g
     for (size_t i = 0; i < l->n; i++) {
         struct gpu_entry *e = &l->entries[i];
         bool slice = e->found.parent[0] != '\0';
-        if (strcmp(slice ? e->found.parent : e->found.uuid, uuid) != 0)
+        if (strcmp(gpu_list_whole(e), uuid) != 0)
             continue;
         if (slice && gpu_instance != NVML_NO_INSTANCE && gpu_instance != e->found.gpu_instance)
             continue;
@@ -194,6 +239,28 @@ bool gpu_list_xid(struct gpu_list *l, const char *uuid, uint64_t xid, uint32_t g
     if (changed)
         gpu_list_fill_all(l);
     return changed;
+}
+
+bool gpu_list_awaits_reset(const struct gpu_list *l, bool (*in_use)(void *ctx, uint32_t index),
+                           void *ctx)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const struct gpu_entry *e = &l->entries[i];
+        bool awaits = gpu_health_awaits_reset(&e->health);
+        /* NVML may not list a card that it can't use before the reset. */
+        awaits = awaits && (!e->missing || e->health.reset_required);
+        for (size_t j = 0; awaits && j < l->n; j++)
+            awaits = strcmp(gpu_list_whole(e), gpu_list_whole(&l->entries[j])) != 0 ||
+                     (in_use != NULL && !in_use(ctx, l->entries[j].index));
+        if (awaits)
+            return true;
+    }
+    bool told = l->n == 0;
+    for (size_t i = 0; i < l->n; i++)
+        told = told || l->entries[i].health.recovery_known;
+    /* A card without an index is no pod's. But of other cards an older driver says nothing besides
+     * their XIDs, which are heard only while it is open. */
+    return l->unlisted_reset && told;
 }
 
 bool gpu_list_no_driver(struct gpu_list *l, const char *reason, bool resets)

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "gpu/gpu_limit.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -31,13 +32,24 @@ struct gpu_reader {
     struct gpu_scan *scan;
 };
 
-_printf_(2, 3) static void gpu_scan_leave_out(struct gpu_scan *s, const char *fmt, ...)
+/* NVML_OK or NVML_MEMORY. */
+_printf_(4, 5) static int gpu_scan_leave_out(const struct gpu_reader *r, const char *uuid, int code,
+                                             const char *fmt, ...)
 {
     va_list args;
-    s->left_out++;
+    struct gpu_scan *s = r->scan;
+    struct gpu_left *grown = mem_resize(s->left, (s->left_out + 1) * sizeof(*grown));
+    if (grown == NULL)
+        return NVML_MEMORY;
+    s->left = grown;
+    struct gpu_left *l = &s->left[s->left_out++];
+    *l = (struct gpu_left){.code = code};
+    (void)snprintf(l->uuid, sizeof(l->uuid), "%s", uuid);
+    (void)snprintf(l->text, sizeof(l->text), "%s", nvml_text(r->nvml, code));
     va_start(args, fmt);
-    (void)vsnprintf(s->why, sizeof(s->why), fmt, args);
+    (void)vsnprintf(l->why, sizeof(l->why), fmt, args);
     va_end(args);
+    return NVML_OK;
 }
 
 /* The text of a small file in out; absent if it can't be read. */
@@ -100,29 +112,62 @@ static bool gpu_scan_capabilities(const struct gpu_roots *roots, struct gpu_foun
     return gpu_scan_capability(path, &f->compute_cap);
 }
 
+/* Whether a call for a card was answered, if only with what the card does not have. */
+static bool gpu_scan_answers(int code)
+{
+    return code == NVML_OK || code == NVML_NOT_SUPPORTED;
+}
+
 static bool gpu_scan_lost(int code)
 {
     return code == NVML_GPU_IS_LOST || code == NVML_RESET_REQUIRED || code == NVML_UNINITIALIZED ||
            code == NVML_DRIVER_NOT_LOADED || code == NVML_UNKNOWN;
 }
 
+/* A device node that may not be opened is one of the first two, depending on the driver. */
+static bool gpu_scan_no_way(int code)
+{
+    return code == NVML_NO_PERMISSION || code == NVML_UNKNOWN || code == NVML_DRIVER_NOT_LOADED ||
+           code == NVML_VERSION_MISMATCH;
+}
+
+static void gpu_scan_count(int code, uint32_t *shut, uint32_t *away)
+{
+    *shut += gpu_scan_no_way(code);
+    *away += nvml_is_away(code);
+}
+
+bool gpu_scan_is_shut(const struct gpu_scan *s)
+{
+    uint32_t shut = s->shut;
+    uint32_t away = s->away;
+    for (size_t i = 0; i < s->n; i++)
+        if (i == 0 || s->items[i - 1].card != s->items[i].card)
+            gpu_scan_count(s->items[i].sample.error, &shut, &away);
+    return s->cards > away && shut >= s->cards - away;
+}
+
 /* What the card can enforce. */
 static void gpu_scan_sample_means(const struct nvml *n, const char *cgroup, struct nvml_device *d,
                                   struct gpu_sample *s)
 {
-    struct nvml_limits limits;
     enum nvml_compute_mode mode = NVML_COMPUTE_DEFAULT;
-    s->limits = cgroup == NULL ? GPU_NOT_ASKED : nvml_limits_get(n, d, cgroup, &limits);
+    s->limits = cgroup == NULL ? GPU_NOT_ASKED : gpu_limit_probe(n, d, cgroup);
     s->compute_mode = nvml_compute_mode(n, d, &mode) == NVML_OK ? (int)mode : GPU_NOT_ASKED;
 }
 
+/* NVML tells the memory of a card that is in MIG mode, maybe since the scan, only to a process with
+ * a capability (NVIDIA_MIG_MONITOR_DEVICES of the container toolkit). */
 static void gpu_scan_sample_card(const struct nvml *n, const char *cgroup, struct nvml_device *d,
                                  struct gpu_sample *s)
 {
     struct nvml_memory memory;
     struct nvml_rows rows;
-    int code = nvml_memory(n, d, &memory); /* a call that every card answers */
-    *s = (struct gpu_sample){.error = code};
+    bool mig = false;
+    int code = nvml_mig_mode(n, d, &mig);
+    if (!mig)
+        code = nvml_memory(n, d, &memory);
+    *s = (struct gpu_sample){.error = gpu_scan_answers(code) ? NVML_OK : code};
     code = nvml_rows(n, d, &rows);
     s->rows_known = code == NVML_OK;
     if (s->rows_known) {
@@ -137,12 +182,13 @@ static void gpu_scan_sample_card(const struct nvml *n, const char *cgroup, struc
         s->error = code;
     if (nvml_pages_pending(n, d, &s->pages_pending) != NVML_OK)
         s->pages_pending = false;
+    s->recovery_known = nvml_recovery(n, d, &s->recovery) == NVML_OK;
     gpu_scan_sample_means(n, cgroup, d, s);
     if (s->error != NVML_OK)
         (void)snprintf(s->error_text, sizeof(s->error_text), "%s", nvml_text(n, s->error));
 }
 
-void gpu_scan_sample(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *s)
+static void gpu_scan_sample(const struct nvml *n, const struct gpu_roots *roots, struct gpu_scan *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct gpu_found *f = &s->items[i];
@@ -216,18 +262,15 @@ static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *ca
     int code = nvml_instances(n, f.device, &f.gpu_instance, &f.compute_instance);
     if (code == NVML_OK)
         code = nvml_attributes(n, f.device, &a);
-    if (code != NVML_OK || a.memory_bytes == 0) {
-        gpu_scan_leave_out(r->scan, "%s of %s: %s", f.uuid, card->uuid,
-                           code == NVML_OK ? "no memory" : nvml_text(n, code));
-        return NVML_OK;
-    }
-    f.memory_bytes = a.memory_bytes;
+    if (code != NVML_OK || a.memory_bytes == 0)
+        return gpu_scan_leave_out(r, f.uuid, code, "%s of %s: %s", f.uuid, card->uuid,
+                                  code == NVML_OK ? "no memory" : nvml_text(n, code));
+    f.total_bytes = f.memory_bytes = a.memory_bytes;
     gpu_scan_profile(n, &f, &a);
-    if (!gpu_scan_capabilities(r->roots, &f)) {
-        gpu_scan_leave_out(r->scan, "%s: %s/driver/nvidia/capabilities does not name its nodes",
-                           f.uuid, r->roots->proc);
-        return NVML_OK;
-    }
+    if (!gpu_scan_capabilities(r->roots, &f))
+        return gpu_scan_leave_out(r, f.uuid, NVML_OK,
+                                  "%s: %s/driver/nvidia/capabilities does not name its nodes",
+                                  f.uuid, r->roots->proc);
     struct gpu_found *at = gpu_scan_add(r->scan);
     if (at == NULL)
         return NVML_MEMORY;
@@ -236,23 +279,27 @@ static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *ca
 }
 
 /* Drops slices of one card, from `first` on, that share a GPU instance. */
-static void gpu_scan_drop_shared(struct gpu_scan *s, size_t first)
+static int gpu_scan_drop_shared(const struct gpu_reader *r, size_t first)
 {
+    struct gpu_scan *s = r->scan;
     size_t kept = first;
+    int code = NVML_OK;
     for (size_t i = first; i < s->n; i++) {
         bool shares = false;
         for (size_t j = first; j < s->n; j++)
             shares = shares || (i != j && s->items[i].gpu_instance == s->items[j].gpu_instance);
         s->items[i].sample.error = shares ? -1 : 0;
     }
-    for (size_t i = first; i < s->n; i++) {
+    for (size_t i = first; i < s->n && code == NVML_OK; i++) {
         if (s->items[i].sample.error == 0)
             s->items[kept++] = s->items[i];
         else
-            gpu_scan_leave_out(s, "%s: other compute instances use the same memory",
-                               s->items[i].uuid);
+            code = gpu_scan_leave_out(r, s->items[i].uuid, NVML_OK,
+                                      "%s: other compute instances use the same memory",
+                                      s->items[i].uuid);
     }
     s->n = kept;
+    return code;
 }
 
 static int gpu_scan_describe_slices(const struct gpu_reader *r, const struct gpu_found *card,
@@ -264,11 +311,10 @@ static int gpu_scan_describe_slices(const struct gpu_reader *r, const struct gpu
         if (slices[i].code == NVML_OK)
             code = gpu_scan_slice(r, card, &slices[i]);
         else if (slices[i].code != NVML_NOT_FOUND)
-            gpu_scan_leave_out(r->scan, "slice %u of %s: %s", i, card->uuid,
-                               nvml_text(r->nvml, slices[i].code));
+            code = gpu_scan_leave_out(r, card->uuid, slices[i].code, "slice %u of %s: %s", i,
+                                      card->uuid, nvml_text(r->nvml, slices[i].code));
     }
-    gpu_scan_drop_shared(r->scan, first);
-    return code;
+    return code == NVML_OK ? gpu_scan_drop_shared(r, first) : code;
 }
 
 /*
@@ -285,10 +331,9 @@ static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *c
     int code = nvml_mig_count(r->nvml, card->device, &most);
     if (code == NVML_MEMORY)
         return code;
-    if (code != NVML_OK) {
-        gpu_scan_leave_out(s, "the slices of %s: %s", card->uuid, nvml_text(r->nvml, code));
-        return NVML_OK;
-    }
+    if (code != NVML_OK)
+        return gpu_scan_leave_out(r, card->uuid, code, "the slices of %s: %s", card->uuid,
+                                  nvml_text(r->nvml, code));
     most = MIN_OF(most, (uint32_t)SLICES_MOST);
     size_t n = s->n;
     uint32_t left_out = s->left_out;
@@ -305,11 +350,26 @@ static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *c
     return code;
 }
 
-/* What the card is; not NVML_OK: it can't be offered. */
+/* Of a card that is not in MIG mode. Its memory is 0: not known, and it is left out. */
+static int gpu_scan_size(const struct gpu_reader *r, struct gpu_found *f)
+{
+    struct nvml_memory memory = {.total = 0};
+    int code = nvml_memory(r->nvml, f->device, &memory);
+    bool none = code == NVML_NOT_SUPPORTED || (code == NVML_OK && memory.total == 0);
+    f->total_bytes = none ? r->roots->card_bytes : memory.total;
+    f->memory_bytes = f->total_bytes - MIN_OF(memory.reserved, f->total_bytes);
+    if ((code == NVML_OK || none) && f->memory_bytes > 0)
+        return NVML_OK;
+    gpu_scan_count(code, &r->scan->shut, &r->scan->away);
+    return gpu_scan_leave_out(r, f->uuid, code, "%s: nvmlDeviceGetMemoryInfo: %s%s", f->uuid,
+                              code == NVML_OK ? "0 bytes" : nvml_text(r->nvml, code),
+                              none ? ": set --card-memory" : "");
+}
+
+/* Not NVML_OK: the card can't be offered. */
 static int gpu_scan_describe(const struct gpu_reader *r, struct gpu_found *f)
 {
     const struct nvml *n = r->nvml;
-    struct nvml_memory memory = {.total = 0};
     int code = nvml_uuid(n, f->device, f->uuid);
     if (code == NVML_OK)
         code = nvml_pci(n, f->device, f->pci);
@@ -317,9 +377,6 @@ static int gpu_scan_describe(const struct gpu_reader *r, struct gpu_found *f)
         code = nvml_minor(n, f->device, &f->minor);
     if (code == NVML_OK)
         code = nvml_name(n, f->device, f->model);
-    if (code == NVML_OK)
-        code = nvml_memory(n, f->device, &memory);
-    f->memory_bytes = memory.total;
     if (code == NVML_OK)
         f->numa = gpu_scan_numa(r->roots, f->pci);
     return code;
@@ -333,12 +390,16 @@ static int gpu_scan_card(const struct gpu_reader *r, uint32_t i)
     if (code == NVML_OK)
         code = gpu_scan_describe(r, &f);
     if (code != NVML_OK) {
-        gpu_scan_leave_out(r->scan, "card %u of NVML: %s", i, nvml_text(r->nvml, code));
-        return NVML_OK;
+        gpu_scan_count(code, &r->scan->shut, &r->scan->away);
+        return gpu_scan_leave_out(r, f.uuid, code, "card %u of NVML: %s", i,
+                                  nvml_text(r->nvml, code));
     }
     f.card = f.device;
     if (nvml_mig_mode(r->nvml, f.device, &mig) == NVML_OK && mig)
         return gpu_scan_slices(r, &f);
+    code = gpu_scan_size(r, &f);
+    if (code != NVML_OK || f.memory_bytes == 0)
+        return code;
     struct gpu_found *at = gpu_scan_add(r->scan);
     if (at == NULL)
         return NVML_MEMORY;
@@ -363,8 +424,65 @@ int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gp
     return NVML_OK;
 }
 
+/* Whether every card of `before` is in `now`. */
+static bool gpu_scan_has_all(const struct gpu_scan *now, const struct gpu_scan *before)
+{
+    for (size_t i = 0; i < before->n; i++) {
+        bool there = false;
+        for (size_t j = 0; j < now->n && !there; j++)
+            there = strcmp(before->items[i].uuid, now->items[j].uuid) == 0;
+        if (!there)
+            return false;
+    }
+    return true;
+}
+
+bool gpu_scan_lacks_faulty(const struct nvml *n, const struct gpu_roots *roots,
+                           const struct gpu_scan *now, struct gpu_scan *before)
+{
+    if (gpu_scan_has_all(now, before))
+        return false;
+    gpu_scan_sample(n, roots, before);
+    for (size_t i = 0; i < before->n; i++)
+        if (before->items[i].sample.error != NVML_OK)
+            return true;
+    return false;
+}
+
+const struct gpu_left *gpu_scan_left(const struct gpu_scan *s, const char *uuid, const char *whole)
+{
+    const struct gpu_left *any = NULL;
+    for (uint32_t i = 0; i < s->left_out; i++) {
+        const struct gpu_left *l = &s->left[i];
+        if (strcmp(l->uuid, uuid) == 0 || strcmp(l->uuid, whole) == 0)
+            return l;
+        /* Of those without a UUID, rather one that is there than one that is lost. */
+        if (l->uuid[0] == '\0' && (any == NULL || nvml_is_away(any->code)))
+            any = l;
+    }
+    return any;
+}
+
+bool gpu_scan_copy(const struct gpu_scan *from, struct gpu_scan *to)
+{
+    *to = *from;
+    to->cap = from->n;
+    to->items = mem_alloc(MAX_OF(from->n, (size_t)1) * sizeof(*to->items));
+    to->left = mem_alloc(MAX_OF(from->left_out, 1U) * sizeof(*to->left));
+    if (to->items == NULL || to->left == NULL) {
+        gpu_scan_done(to);
+        return false;
+    }
+    if (from->n > 0)
+        memcpy(to->items, from->items, from->n * sizeof(*to->items));
+    if (from->left_out > 0)
+        memcpy(to->left, from->left, from->left_out * sizeof(*to->left));
+    return true;
+}
+
 void gpu_scan_done(struct gpu_scan *s)
 {
+    mem_free(s->left);
     mem_free(s->items);
     *s = (struct gpu_scan){.n = 0};
 }

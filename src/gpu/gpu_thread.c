@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 
 #define RETRY_MOST 30 /* the longest delay, in first delays */
 #define ASKS_MOST  LIMIT_GPU_CARDS
+#define ASK_PAUSE  UINT64_C(100) /* ms; the longest between two requests of a round */
 #define EVENTS \
     (NVML_EVENT_XID | NVML_EVENT_DOUBLE_BIT | NVML_EVENT_SINGLE_BIT | NVML_EVENT_MIG_CONFIG)
 
@@ -40,8 +42,10 @@ struct gpu_thread {
     struct nvml_event event; /* the last */
     bool kept;               /* it is not posted yet: there was no memory */
     struct gpu_scan scan;
+    uint64_t sessions; /* how often NVML was opened */
     uint64_t poll_due;
     uint64_t opened_at;
+    bool asked;        /* a request was answered, and the next of its round may follow at once */
     uint64_t delay_ms; /* after a failure; 0: the last try was good */
     char why[GPU_REASON_BYTES];
     bool no_library;
@@ -61,6 +65,7 @@ struct gpu_thread {
     bool ended;
     bool orphan; /* the loop does not wait any more: the thread frees all */
     bool probe;
+    bool rests;
 };
 
 static uint64_t gpu_thread_now_ms(void)
@@ -130,20 +135,20 @@ static struct gpu_post *gpu_thread_new_post(enum gpu_post_kind kind)
 static void gpu_thread_post_scan(struct gpu_thread *t)
 {
     struct gpu_post *p = gpu_thread_new_post(GPU_POST_SCAN);
-    if (p == NULL)
-        return;
-    p->scan = t->scan;
-    p->scan.cap = t->scan.n;
-    p->scan.items = NULL;
-    if (t->scan.n > 0) {
-        p->scan.items = mem_alloc(t->scan.n * sizeof(*p->scan.items));
-        if (p->scan.items == NULL) {
-            gpu_post_free(p);
-            return;
-        }
-        memcpy(p->scan.items, t->scan.items, t->scan.n * sizeof(*p->scan.items));
-    }
-    gpu_thread_post(t, p);
+    if (p != NULL && gpu_scan_copy(&t->scan, &p->scan))
+        gpu_thread_post(t, p);
+    else
+        gpu_post_free(p);
+}
+
+/* NVML also answers that no driver is loaded where the device nodes can't be opened; only a driver
+ * that is not in the kernel has let go of its cards. */
+static bool gpu_thread_is_unloaded(const struct gpu_thread *t, int code)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/module/nvidia", t->roots.sys);
+    return code == NVML_DRIVER_NOT_LOADED && n > 0 && (size_t)n < sizeof(path) &&
+           access(path, F_OK) != 0 && errno == ENOENT;
 }
 
 static void gpu_thread_post_down(struct gpu_thread *t, int code)
@@ -152,7 +157,7 @@ static void gpu_thread_post_down(struct gpu_thread *t, int code)
     if (p == NULL)
         return;
     p->no_library = t->no_library;
-    p->unloaded = code == NVML_DRIVER_NOT_LOADED;
+    p->unloaded = gpu_thread_is_unloaded(t, code);
     memcpy(p->why, t->why, sizeof(p->why));
     gpu_thread_post(t, p);
 }
@@ -193,14 +198,18 @@ static bool gpu_thread_hears(const struct gpu_thread *t, const struct nvml_devic
  * A card whose events can't be registered is polled only. */
 static void gpu_thread_register(struct gpu_thread *t)
 {
-    for (size_t i = 0; t->events != NULL && i < t->scan.n; i++) {
+    t->scan.unheard = 0;
+    for (size_t i = 0; i < t->scan.n; i++) {
         uint64_t types = 0;
         struct nvml_device *card = t->scan.items[i].card;
-        if (t->n_heard == COUNT_OF(t->heard) || gpu_thread_hears(t, card))
+        if (gpu_thread_hears(t, card) || (i > 0 && t->scan.items[i - 1].card == card))
             continue;
-        if (nvml_events_supported(t->nvml, card, &types) == NVML_OK && (types & EVENTS) != 0 &&
+        if (t->events != NULL && t->n_heard < COUNT_OF(t->heard) &&
+            nvml_events_supported(t->nvml, card, &types) == NVML_OK && (types & EVENTS) != 0 &&
             nvml_events_register(t->nvml, t->events, card, types & EVENTS) == NVML_OK)
             t->heard[t->n_heard++] = card;
+        else
+            t->scan.unheard++;
     }
 }
 
@@ -223,6 +232,7 @@ static bool gpu_thread_open(struct gpu_thread *t)
         gpu_thread_fail(t, "nvmlDeviceGetCount", code);
         return false;
     }
+    t->scan.session = ++t->sessions;
     t->n_heard = 0;
     if (nvml_events_new(t->nvml, &t->events) != NVML_OK)
         t->events = NULL;
@@ -232,27 +242,6 @@ static bool gpu_thread_open(struct gpu_thread *t)
     t->opened_at = gpu_thread_now_ms();
     t->poll_due = t->opened_at + t->settings.poll_ms;
     return true;
-}
-
-/* Whether every card of `before` is in `now`. */
-static bool gpu_thread_all_there(const struct gpu_scan *before, const struct gpu_scan *now)
-{
-    for (size_t i = 0; i < before->n; i++) {
-        bool there = false;
-        for (size_t j = 0; j < now->n && !there; j++)
-            there = strcmp(before->items[i].uuid, now->items[j].uuid) == 0;
-        if (!there)
-            return false;
-    }
-    return true;
-}
-
-static bool gpu_thread_any_error(const struct gpu_scan *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        if (s->items[i].sample.error != NVML_OK)
-            return true;
-    return false;
 }
 
 /* A new scan takes the place of the last. But a card that can't be described any more stays, with
@@ -269,16 +258,12 @@ static void gpu_thread_poll(struct gpu_thread *t)
         gpu_thread_fail(t, "nvmlDeviceGetCount", code);
         return;
     }
-    bool keep = false;
-    if (!gpu_thread_all_there(&t->scan, &now)) {
-        gpu_scan_sample(t->nvml, &t->roots, &t->scan);
-        keep = gpu_thread_any_error(&t->scan);
-    }
-    if (keep) {
+    if (gpu_scan_lacks_faulty(t->nvml, &t->roots, &now, &t->scan)) {
         gpu_scan_done(&now);
     } else {
         gpu_scan_done(&t->scan);
         t->scan = now;
+        t->scan.session = t->sessions;
         gpu_thread_register(t);
     }
     gpu_thread_post_scan(t);
@@ -305,6 +290,8 @@ static bool gpu_thread_event(struct gpu_thread *t, const struct nvml_event *e)
         p->xid = e->data;
         p->gpu_instance = e->gpu_instance;
         gpu_thread_post(t, p);
+        /* What the driver makes of it is in a poll, soon; many XIDs in a row have one together. */
+        t->poll_due = MIN_OF(t->poll_due, gpu_thread_now_ms() + t->settings.wait_ms);
         break;
     }
     return true;
@@ -327,6 +314,11 @@ static void gpu_thread_wait(struct gpu_thread *t)
     if (now >= t->poll_due)
         return;
     uint64_t ms = MIN_OF(t->settings.wait_ms, t->poll_due - now);
+    if (t->asked) { /* no request ends the wait for events, which the driver keeps meanwhile */
+        t->asked = false;
+        gpu_thread_sleep(t, MIN_OF(ms, ASK_PAUSE));
+        return;
+    }
     if (t->events == NULL) {
         gpu_thread_sleep(t, ms);
         return;
@@ -388,7 +380,7 @@ static void gpu_thread_answer(struct gpu_thread *t, const struct gpu_ask *ask)
 }
 
 /* Takes what the loop has asked for. False: stop. */
-static bool gpu_thread_serve(struct gpu_thread *t, bool *ret_probe)
+static bool gpu_thread_serve(struct gpu_thread *t, bool *ret_probe, bool *ret_rests)
 {
     struct list asks;
     list_init(&asks);
@@ -396,11 +388,13 @@ static bool gpu_thread_serve(struct gpu_thread *t, bool *ret_probe)
     t->beats++;
     bool goes_on = !t->stop;
     *ret_probe = t->probe;
+    *ret_rests = t->rests;
     list_move(&asks, &t->asks);
     t->n_asks = 0;
     (void)pthread_mutex_unlock(&t->mutex);
     LIST_FOR_EACH (struct gpu_ask, ask, &asks, link) {
         list_remove(&ask->link);
+        t->asked = true;
         if (goes_on && ask->cgroup[0] != '\0')
             gpu_thread_answer_limit(t, ask);
         else if (goes_on)
@@ -426,14 +420,31 @@ static void gpu_thread_free(struct gpu_thread *t)
     mem_free(t);
 }
 
+/* The driver refuses to reset a card while a process has its device node open. False: stop. */
+static bool gpu_thread_rest(struct gpu_thread *t)
+{
+    struct timespec until = gpu_thread_time(gpu_thread_now_ms() + t->settings.rest_ms);
+    gpu_thread_close(t);
+    (void)pthread_mutex_lock(&t->mutex);
+    int r = 0;
+    while (!t->stop && r == 0)
+        r = pthread_cond_timedwait(&t->changed, &t->mutex, &until);
+    bool goes_on = !t->stop;
+    (void)pthread_mutex_unlock(&t->mutex);
+    return goes_on;
+}
+
 static void *gpu_thread_main(void *arg)
 {
     struct gpu_thread *t = arg;
     bool probe = false;
-    while (gpu_thread_serve(t, &probe)) {
+    bool rests = false;
+    while (gpu_thread_serve(t, &probe, &rests)) {
         uint64_t now = gpu_thread_now_ms();
         if (t->nvml != NULL && probe && now - t->opened_at >= t->settings.probe_ms)
             gpu_thread_close(t);
+        if (t->nvml != NULL && rests && !t->asked && !gpu_thread_rest(t))
+            break;
         if (t->nvml == NULL) {
             if (!gpu_thread_open(t))
                 gpu_thread_sleep(t, t->delay_ms);
@@ -466,8 +477,10 @@ static struct gpu_thread *gpu_thread_new(const struct gpu_thread_settings *s, in
     if (t == NULL)
         return NULL;
     t->settings = *s;
-    t->roots = (struct gpu_roots){
-        .sys = t->sys, .proc = t->proc, .cgroup = s->cgroup == NULL ? NULL : t->cgroup};
+    t->roots = (struct gpu_roots){.sys = t->sys,
+                                  .proc = t->proc,
+                                  .cgroup = s->cgroup == NULL ? NULL : t->cgroup,
+                                  .card_bytes = s->card_bytes};
     t->wake_fd = wake_fd;
     list_init(&t->posts);
     list_init(&t->asks);
@@ -554,10 +567,11 @@ uint64_t gpu_thread_dropped(struct gpu_thread *t)
     return gpu_thread_count(t, &t->dropped);
 }
 
-void gpu_thread_probe(struct gpu_thread *t, bool wanted)
+void gpu_thread_probe(struct gpu_thread *t, bool wanted, bool rests)
 {
     (void)pthread_mutex_lock(&t->mutex);
     t->probe = wanted;
+    t->rests = rests;
     (void)pthread_mutex_unlock(&t->mutex);
 }
 

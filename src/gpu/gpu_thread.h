@@ -16,11 +16,13 @@ struct gpu_thread_settings {
     const char *library; /* strings are copied */
     const char *sys;
     const char *proc;
-    const char *cgroup; /* NULL: limits of memory are not asked for */
+    const char *cgroup;  /* NULL: limits of memory are not asked for */
+    uint64_t card_bytes; /* see struct gpu_roots */
     uint64_t poll_ms;
     uint64_t probe_ms;
     uint64_t wait_ms;
     uint64_t retry_ms;
+    uint64_t rest_ms;
 };
 
 enum gpu_post_kind {
@@ -66,8 +68,9 @@ uint64_t gpu_thread_beats(struct gpu_thread *t);
 /* XIDs for which there was no room. */
 uint64_t gpu_thread_dropped(struct gpu_thread *t);
 
-/* Whether to open NVML anew every probe_ms, because a card is away. */
-void gpu_thread_probe(struct gpu_thread *t, bool wanted);
+/* Whether to open NVML anew every probe_ms, because a card is away; and whether to close it for
+ * rest_ms after each look at the cards, so that one can be reset. Questions wait meanwhile. */
+void gpu_thread_probe(struct gpu_thread *t, bool wanted, bool rests);
 
 /* Asks for the usage of the card with this UUID, or, if the cgroup is not empty, for
  * gpu_limit_ensure; answered by a post. The path is copied. ERR_NOMEM; ERR_LIMIT: too many

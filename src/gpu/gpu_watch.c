@@ -4,8 +4,10 @@
  */
 #include "gpu/gpu_watch.h"
 
+#include "gpu_faults.h"
 #include "gpu_thread.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -20,8 +22,11 @@
 #define PROBE_MS    UINT64_C(30000)
 #define WAIT_MS     UINT64_C(1000)
 #define RETRY_MS    UINT64_C(1000)
+#define REST_MS     UINT64_C(20000)
 #define HANG_MS     UINT64_C(60000)
 #define ASK_MS      UINT64_C(10000)
+
+#define LEFT_OUT_NAMED 3 /* of the cards and slices that are left out */
 
 #define HANG_LOOKS 4 /* how often the watch looks in hang_ms whether the thread goes on */
 
@@ -35,21 +40,26 @@ struct gpu_watch {
     uint64_t last_ticket;
     uint64_t hang_ms;
     uint64_t ask_ms;
+    uint64_t rest_ms;
     uint64_t beats;
     uint64_t beat_at; /* ms; when they last grew */
+    uint64_t shut_at; /* ms; since when the driver can't be used; 0: it can */
     bool unsaved;
     bool changed;
     bool ending;
     bool (*in_use)(void *ctx, uint32_t index);
     void (*on_change)(void *ctx);
     void *ctx;
-    char path[PATH_MAX]; /* of the state file; empty: none */
+    char path[PATH_MAX];   /* of the state file; empty: none */
+    char faults[PATH_MAX]; /* of the file of faults; empty: none */
+    struct buf boot;       /* its first line */
+    struct buf on_disk;    /* its content */
     struct gpu_watch_state state;
     char why[GPU_REASON_BYTES];
     char driver[GPU_NAME_BYTES];
     char fault[sizeof(((struct err *)NULL)->text)];
     char bad[64];
-    char left_out[GPU_REASON_BYTES];
+    char left_out[LEFT_OUT_NAMED * GPU_REASON_BYTES];
 };
 
 static void gpu_watch_phase(struct gpu_watch *w, enum gpu_watch_phase phase, const char *why)
@@ -61,10 +71,37 @@ static void gpu_watch_phase(struct gpu_watch *w, enum gpu_watch_phase phase, con
     w->changed = true;
 }
 
+static void gpu_watch_shut(struct gpu_watch *w, bool shut)
+{
+    uint64_t since = w->shut_at == 0 ? MAX_OF(loop_now_ms(w->loop), UINT64_C(1)) : w->shut_at;
+    w->shut_at = shut ? since : 0;
+}
+
 static void gpu_watch_fault(struct gpu_watch *w, const char *text)
 {
     w->changed = w->changed || strcmp(w->fault, text) != 0;
     (void)snprintf(w->fault, sizeof(w->fault), "%s", text);
+}
+
+static enum errc gpu_watch_save_faults(struct gpu_watch *w, struct err *reterr)
+{
+    struct buf text;
+    enum errc code = OK;
+    if (w->faults[0] == '\0')
+        return OK;
+    buf_init(&text, LIMIT_GPU_STATE_BYTES);
+    gpu_faults_write(&w->list, buf_str(&w->boot), &text);
+    if (buf_failed(&text))
+        code = err_set(reterr, buf_fault(&text), "%s: no room for the text", w->faults);
+    else if (!str_eq(buf_str(&text), buf_str(&w->on_disk)))
+        code = file_replace(str_of(w->faults), buf_str(&text), reterr);
+    if (code == OK) {
+        struct buf before = w->on_disk;
+        w->on_disk = text;
+        text = before;
+    }
+    buf_done(&text);
+    return code;
 }
 
 /* An index is on the disk before pods can get it, as far as the disk works. */
@@ -73,23 +110,29 @@ static void gpu_watch_save(struct gpu_watch *w)
     struct err e = ERR_INIT;
     w->unsaved =
         w->unsaved && w->path[0] != '\0' && gpu_identity_save(w->path, &w->list.identity, &e) != OK;
-    gpu_watch_fault(w, w->unsaved ? e.text : "");
+    bool good = !w->unsaved && gpu_watch_save_faults(w, &e) == OK;
+    gpu_watch_fault(w, good ? "" : e.text);
 }
 
 /* What NVML lists and the list does not have. */
 static void gpu_watch_left_out(struct gpu_watch *w, const struct gpu_scan *scan)
 {
     uint32_t n = scan->left_out + w->list.no_index;
+    char bytes[sizeof(w->left_out)] = "";
+    struct buf why = BUF_ON(bytes);
     if (w->list.no_index > 0)
-        (void)snprintf(w->left_out, sizeof(w->left_out), "all %d indices are taken",
-                       LIMIT_GPU_CARDS);
-    else
-        memcpy(w->left_out, scan->why, sizeof(w->left_out));
-    w->changed = w->changed || w->state.left_out != n;
+        buf_printf(&why, "all %d indices are taken", LIMIT_GPU_CARDS);
+    for (uint32_t i = 0; i < MIN_OF(scan->left_out, LEFT_OUT_NAMED); i++)
+        buf_printf(&why, "%s%s", why.n == 0 ? "" : "; ", scan->left[i].why);
+    (void)buf_cstr(&why);
+    w->changed = w->changed || w->state.left_out != n || w->state.unheard != scan->unheard ||
+                 strcmp(bytes, w->left_out) != 0;
+    memcpy(w->left_out, bytes, sizeof(bytes));
     w->state.left_out = n;
+    w->state.unheard = scan->unheard;
 }
 
-static void gpu_watch_scanned(struct gpu_watch *w, const struct gpu_scan *scan)
+static void gpu_watch_scanned(struct gpu_watch *w, struct gpu_scan *scan)
 {
     bool changed = false;
     bool save = false;
@@ -106,11 +149,15 @@ static void gpu_watch_scanned(struct gpu_watch *w, const struct gpu_scan *scan)
     w->unsaved = w->unsaved || save;
     gpu_watch_save(w);
     gpu_watch_phase(w, GPU_WATCH_RUNNING, "");
+    gpu_watch_shut(w, gpu_scan_is_shut(scan));
     memcpy(w->driver, scan->driver, sizeof(w->driver));
     gpu_watch_left_out(w, scan);
     for (size_t i = 0; i < w->list.n; i++)
         away = away || w->list.entries[i].missing || w->list.entries[i].health.away;
-    gpu_thread_probe(w->thread, away);
+    bool rests = gpu_list_awaits_reset(&w->list, w->in_use, w->ctx);
+    w->changed = w->changed || rests != w->state.rests;
+    w->state.rests = rests;
+    gpu_thread_probe(w->thread, away, rests);
 }
 
 /* The request that asked for this post, which is then under way no more; NULL: it was taken back.
@@ -157,6 +204,7 @@ static void gpu_watch_answered_limit(struct gpu_watch *w, const struct gpu_post 
 static void gpu_watch_down(struct gpu_watch *w, const struct gpu_post *p)
 {
     gpu_watch_phase(w, p->no_library ? GPU_WATCH_NO_LIBRARY : GPU_WATCH_NO_DRIVER, p->why);
+    gpu_watch_shut(w, true);
     w->changed = gpu_list_no_driver(&w->list, p->why, p->unloaded) || w->changed;
 }
 
@@ -167,6 +215,8 @@ static void gpu_watch_xid(struct gpu_watch *w, const struct gpu_post *p)
     bool changed = gpu_list_xid(&w->list, p->uuid, p->xid, p->gpu_instance,
                                 MAX_OF(loop_now_ms(w->loop), UINT64_C(1)));
     w->changed = w->changed || changed;
+    if (changed)
+        gpu_watch_save(w);
 }
 
 static void gpu_watch_take(struct gpu_watch *w, struct gpu_post *p)
@@ -231,6 +281,7 @@ static void gpu_watch_look(struct timer *t)
         (void)snprintf(why, sizeof(why), "a call of NVML does not return since %llu s",
                        (unsigned long long)(w->hang_ms / 1000));
         gpu_watch_phase(w, GPU_WATCH_HANGS, why);
+        gpu_watch_shut(w, false);
         w->changed = gpu_list_no_driver(&w->list, why, false) || w->changed;
     }
     timer_arm(w->loop, t, MAX_OF(w->hang_ms / HANG_LOOKS, UINT64_C(1)));
@@ -250,11 +301,19 @@ static enum errc gpu_watch_load(struct gpu_watch *w, const struct gpu_watch_sett
         return OK;
     if (snprintf(w->path, sizeof(w->path), "%s", s->state) >= (int)sizeof(w->path))
         return err_set(reterr, ERR_RANGE, "the path of the state file is too long");
+    if (snprintf(w->faults, sizeof(w->faults), "%s.faults", s->state) >= (int)sizeof(w->faults))
+        return err_set(reterr, ERR_RANGE, "the path of the state file is too long");
     enum errc code = gpu_identity_load(w->path, &id, reterr);
     if (code != OK)
         return code;
     code = gpu_list_load(&w->list, &id);
-    return code == OK ? OK : err_set(reterr, code, "no memory for the list of cards");
+    if (code != OK)
+        return err_set(reterr, code, "no memory for the list of cards");
+    gpu_faults_boot(s->proc == NULL ? "/proc" : s->proc, &w->boot);
+    gpu_faults_load(w->faults, buf_str(&w->boot), &w->list,
+                    MAX_OF(loop_now_ms(w->loop), UINT64_C(1)));
+    gpu_faults_write(&w->list, buf_str(&w->boot), &w->on_disk);
+    return OK;
 }
 
 static enum errc gpu_watch_start(struct gpu_watch *w, const struct gpu_watch_settings *s,
@@ -265,10 +324,12 @@ static enum errc gpu_watch_start(struct gpu_watch *w, const struct gpu_watch_set
         .sys = s->sys == NULL ? "/sys" : s->sys,
         .proc = s->proc == NULL ? "/proc" : s->proc,
         .cgroup = s->cgroup,
+        .card_bytes = s->card_bytes,
         .poll_ms = s->poll_ms == 0 ? POLL_MS : s->poll_ms,
         .probe_ms = s->probe_ms == 0 ? PROBE_MS : s->probe_ms,
         .wait_ms = s->wait_ms == 0 ? WAIT_MS : s->wait_ms,
         .retry_ms = s->retry_ms == 0 ? RETRY_MS : s->retry_ms,
+        .rest_ms = w->rest_ms,
     };
     w->wake.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->wake.fd < 0)
@@ -292,8 +353,11 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
     w->on_change = s->on_change;
     w->ctx = s->ctx;
     w->hang_ms = s->hang_ms == 0 ? HANG_MS : s->hang_ms;
+    w->rest_ms = s->rest_ms == 0 ? REST_MS : s->rest_ms;
     w->ask_ms = s->ask_ms == 0 ? ASK_MS : s->ask_ms;
     w->beat_at = loop_now_ms(l);
+    buf_init(&w->boot, KIB);
+    buf_init(&w->on_disk, LIMIT_GPU_STATE_BYTES);
     list_init(&w->requests);
     enum errc code = gpu_watch_load(w, s, reterr);
     if (code == OK)
@@ -346,6 +410,8 @@ struct gpu_watch *gpu_watch_free(struct gpu_watch *w, uint64_t within_ms)
     if (w->wake.fd >= 0)
         (void)close(w->wake.fd);
     gpu_list_done(&w->list);
+    buf_done(&w->boot);
+    buf_done(&w->on_disk);
     mem_free(w);
     return NULL;
 }
@@ -369,6 +435,7 @@ struct gpu_watch_state gpu_watch_state(const struct gpu_watch *w)
     s.state_fault = str_of(w->fault);
     s.bad_setting = str_of(w->bad);
     s.left_out_why = str_of(w->left_out);
+    s.shut_ms = w->shut_at == 0 ? 0 : loop_now_ms(w->loop) - w->shut_at;
     s.dropped = gpu_thread_dropped(w->thread);
     return s;
 }
@@ -403,7 +470,7 @@ static void gpu_watch_ask(struct gpu_watch *w, struct gpu_request *r, struct str
         r->result = gpu_thread_ask(w->thread, card->uuid.p, cgroup, bytes, r->ticket);
     }
     if (r->result == OK) {
-        timer_arm(w->loop, &r->end, w->ask_ms);
+        timer_arm(w->loop, &r->end, w->ask_ms + (w->state.rests ? w->rest_ms : 0));
         return;
     }
     (void)snprintf(r->why, sizeof(r->why), "%s", why);

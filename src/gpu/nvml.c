@@ -71,6 +71,20 @@ struct abi_utilisation {
     unsigned int memory;
 };
 
+struct abi_field {
+    unsigned int id;
+    unsigned int scope;
+    long long timestamp;
+    long long latency;
+    int type;
+    int code; /* of this field */
+
+    union {
+        unsigned int u32;
+        unsigned long long u64;
+    } value;
+};
+
 struct abi_set_limits {
     const char *cgroup; /* "nameSpace" */
     unsigned long long soft;
@@ -90,6 +104,7 @@ static_assert(sizeof(struct abi_event) == 32, "nvmlEventData_t");
 static_assert(sizeof(struct abi_attributes) == 40, "nvmlDeviceAttributes_t");
 static_assert(sizeof(struct abi_process_v1) == 16, "nvmlProcessInfo_v1_t");
 static_assert(sizeof(struct abi_process) == 24, "nvmlProcessInfo_v2_t");
+static_assert(sizeof(struct abi_field) == 40, "nvmlFieldValue_t");
 static_assert(sizeof(struct abi_set_limits) == 24, "nvmlDeviceSetMemoryLimits_v1_t");
 static_assert(sizeof(struct abi_get_limits) == 32, "nvmlDeviceGetMemoryLimits_v1_t");
 
@@ -98,6 +113,8 @@ static_assert(sizeof(struct abi_get_limits) == 32, "nvmlDeviceGetMemoryLimits_v1
 #define ABI_VOLATILE     0 /* nvmlEccCounterType_t: since the last reset */
 #define ABI_PAGES_DOUBLE 1 /* nvmlPageRetirementCause_t: after a double-bit error */
 #define ABI_NO_VALUE     (~0ULL)
+#define ABI_UNWRITTEN    0x5a
+#define ABI_RECOVERY     230 /* NVML_FI_DEV_GET_GPU_RECOVERY_ACTION */
 
 struct abi {
     int (*init)(void);
@@ -122,6 +139,7 @@ struct abi {
                 unsigned int *);
     int (*ecc)(struct nvml_device *, int, int, unsigned long long *);
     int (*pages_pending)(struct nvml_device *, int *);
+    int (*fields)(struct nvml_device *, int, struct abi_field *);
     int (*pages)(struct nvml_device *, int, unsigned int *, unsigned long long *);
     int (*utilisation)(struct nvml_device *, struct abi_utilisation *);
     int (*processes)(struct nvml_device *, unsigned int *, struct abi_process *);
@@ -170,6 +188,7 @@ static const struct nvml_symbol {
     {AT(rows), {"nvmlDeviceGetRemappedRows"}, false},
     {AT(ecc), {"nvmlDeviceGetTotalEccErrors"}, false},
     {AT(pages_pending), {"nvmlDeviceGetRetiredPagesPendingStatus"}, false},
+    {AT(fields), {"nvmlDeviceGetFieldValues"}, false},
     {AT(pages), {"nvmlDeviceGetRetiredPages"}, false},
     {AT(utilisation), {"nvmlDeviceGetUtilizationRates"}, false},
     {AT(processes),
@@ -302,7 +321,8 @@ int nvml_memory(const struct nvml *n, struct nvml_device *d, struct nvml_memory 
 {
     struct abi_memory_v2 new = {.version = (unsigned int)ABI_MEMORY_V2};
     if (n->f.memory_v2 != NULL && n->f.memory_v2(d, &new) == NVML_OK) {
-        *ret = (struct nvml_memory){.total = new.total, .used = new.used, .free = new.free};
+        *ret = (struct nvml_memory){
+            .total = new.total, .used = new.used, .free = new.free, .reserved = new.reserved};
         return NVML_OK;
     }
     /* Some drivers have the name and refuse the version. */
@@ -389,6 +409,17 @@ int nvml_pages_pending(const struct nvml *n, struct nvml_device *d, bool *ret)
     return code;
 }
 
+int nvml_recovery(const struct nvml *n, struct nvml_device *d, uint32_t *ret)
+{
+    struct abi_field field = {.id = ABI_RECOVERY, .code = NVML_NOT_SUPPORTED};
+    int code = n->f.fields == NULL ? NVML_FUNCTION_NOT_FOUND : n->f.fields(d, 1, &field);
+    if (code == NVML_OK)
+        code = field.code;
+    if (code == NVML_OK)
+        *ret = field.value.u32;
+    return code;
+}
+
 int nvml_retired_pages(const struct nvml *n, struct nvml_device *d, uint32_t *ret)
 {
     unsigned int pages = 0;
@@ -425,6 +456,17 @@ static struct nvml_process nvml_process_of(const struct abi_process *p)
     };
 }
 
+/* The size of a struct in a list of n. Some drivers of R535 write one under the same name that has
+ * a number more; then the last bytes of n longer ones are written. */
+static size_t nvml_process_step(const char *list, uint32_t n)
+{
+    const size_t longer = sizeof(struct abi_process) + sizeof(unsigned long long);
+    for (size_t i = 1; n > 0 && i <= sizeof(unsigned long long); i++)
+        if (list[n * longer - i] != ABI_UNWRITTEN)
+            return longer;
+    return sizeof(struct abi_process);
+}
+
 /* One of the two functions; the other is NULL. */
 static int
 nvml_process_list(int (*new_f)(struct nvml_device *, unsigned int *, struct abi_process *),
@@ -435,24 +477,23 @@ nvml_process_list(int (*new_f)(struct nvml_device *, unsigned int *, struct abi_
     assert(room > 0 && room <= LIMIT_GPU_PROCESSES);
     if (new_f == NULL && old_f == NULL)
         return NVML_FUNCTION_NOT_FOUND;
-    /* Twice the size: some drivers of R535 write a longer struct under the same name. */
-    struct abi_process *new = mem_alloc((size_t)room * 2 * sizeof(*new));
-    if (new == NULL)
+    size_t size = (size_t)room * 2 * sizeof(struct abi_process);
+    char *list = mem_alloc(size);
+    if (list == NULL)
         return NVML_MEMORY;
-    struct abi_process_v1 *old = (struct abi_process_v1 *)(void *)new;
-    int code = new_f != NULL ? new_f(d, n_ret, new) : old_f(d, n_ret, old);
-    for (uint32_t i = 0; code == NVML_OK && i < MIN_OF(room, *n_ret); i++) {
+    memset(list, ABI_UNWRITTEN, size);
+    int code = new_f != NULL ? new_f(d, n_ret, (struct abi_process *)(void *)list)
+                             : old_f(d, n_ret, (struct abi_process_v1 *)(void *)list);
+    uint32_t n = code == NVML_OK ? MIN_OF(room, *n_ret) : 0;
+    size_t step = new_f != NULL ? nvml_process_step(list, n) : sizeof(struct abi_process_v1);
+    for (uint32_t i = 0; i < n; i++) {
         struct abi_process one = {.gpu_instance = NVML_NO_INSTANCE,
                                   .compute_instance = NVML_NO_INSTANCE};
-        if (new_f == NULL) {
-            one.pid = old[i].pid;
-            one.bytes = old[i].bytes;
-        } else {
-            one = new[i];
-        }
+        /* The longest begins with the others. */
+        memcpy(&one, list + i * step, MIN_OF(step, sizeof(one)));
         ret[i] = nvml_process_of(&one);
     }
-    mem_free(new);
+    mem_free(list);
     return code;
 }
 

@@ -7,8 +7,8 @@
 
 #include "base/limit.h"
 #include "base/mem.h"
-#include "codec/lease.h"
-#include "codec/watch.h"
+#include "objects/lease.h"
+#include "objects/watch.h"
 
 #define TEXT_MAX    (4 * KIB)
 #define LEASE_MAX   (256 * KIB)

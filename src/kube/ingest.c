@@ -5,13 +5,13 @@
 #include "kube/ingest.h"
 
 #include "base/log.h"
-#include "codec/kube.h"
-#include "codec/kube_dra.h"
-#include "codec/quota_config.h"
-#include "codec/stamp.h"
-#include "codec/usage.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "core/limit.h"
+#include "objects/kube.h"
+#include "objects/kube_dra.h"
+#include "objects/quota_config.h"
+#include "objects/stamp.h"
+#include "objects/usage.h"
 
 /* Figures that are older by their node's clock when they come are those of a cardpack-node that has
  * ended. Clocks of nodes differ by less. */
@@ -177,7 +177,8 @@ static bool ingest_node_readable(struct ingest *in, struct jread *r, struct str 
         return true;
     arena_reset(&in->arena);
     jread_init(r, json, &in->arena);
-    *view = (struct node_view){.name = kube_read_of(r, STR("metadata"), STR("name"))};
+    *view = (struct node_view){.name = kube_read_of(r, STR("metadata"), STR("name")),
+                               .unreadable = true};
     if (view->name.n == 0 || e.code == ERR_NOMEM) {
         ingest_leave_out(in, CACHE_NODES, view->name, &e);
         return false;
@@ -208,7 +209,7 @@ void ingest_node(struct ingest *in, struct str json, bool gone)
     if (!gone && n != NULL)
         ingest_report_node(in, n, &e.node, old);
     if (effect.odd_lock && n != NULL && n->lock != NULL &&
-        log_limit_allows(&in->over, loop_now_ms(in->loop), "a node's lock is not obeyed"))
+        log_limit_allows(&in->locks, loop_now_ms(in->loop), "a node's lock is not obeyed"))
         log_warn("a node's lock is not obeyed: its time can't be read, or is in the future",
                  kv_str("node", n->name), kv_str("lock", ingest_head_of(n->lock->text)));
     if (in->cache->n_locks > 0 && !timer_armed(&in->lock_tick))

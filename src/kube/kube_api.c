@@ -9,7 +9,7 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/watch.h"
+#include "objects/watch.h"
 
 #define URL_MAX_BYTES      (256 * KIB)
 #define ARENA_MAX          (4 * LIMIT_FILE_BYTES)

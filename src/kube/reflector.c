@@ -13,9 +13,9 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/jcut.h"
-#include "codec/watch.h"
 #include "kube/limit.h"
+#include "objects/watch.h"
+#include "json/jcut.h"
 
 #define ENVELOPE_BYTES   (1 * KIB)
 #define EVENT_ARENA      (256 * KIB)

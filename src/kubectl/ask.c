@@ -10,9 +10,9 @@
 #include "kubectl/ask.h"
 
 #include "base/limit.h"
-#include "codec/jread.h"
-#include "codec/jwrite.h"
 #include "kubectl/say.h"
+#include "json/jread.h"
+#include "json/jwrite.h"
 
 #define PREFIX "/gpushare-scheduler"
 

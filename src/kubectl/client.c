@@ -7,8 +7,8 @@
  */
 #include "kubectl/client.h"
 
-#include "codec/kubeconfig_server.h"
 #include "kubectl/limit.h"
+#include "objects/kubeconfig_server.h"
 
 /* The address of kubectl proxy, whose socket needs none. */
 #define PROXY_SERVER "http://kubectl"

@@ -7,7 +7,6 @@
 #include "kubectl/direct.h"
 
 #include "base/mem.h"
-#include "codec/jwrite.h"
 #include "kubectl/limit.h"
 #include "kubectl/list.h"
 #include "kubectl/say.h"
@@ -15,6 +14,7 @@
 #include "report/inspect_write.h"
 #include "report/pod_read.h"
 #include "report/whatif.h"
+#include "json/jwrite.h"
 
 struct reading {
     struct kubectl_client *client;

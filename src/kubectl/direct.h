@@ -1,7 +1,7 @@
 /* A question of the command line, and its answer computed here from the API server's objects. */
 #pragma once
 
-#include "core/measured.h"
+#include "core/state/measured.h"
 #include "kube/ingest.h"
 #include "kubectl/client.h"
 #include "kubectl/pod.h"

@@ -6,12 +6,12 @@
 #include "kubectl/doctor.h"
 
 #include "base/mem.h"
-#include "codec/kube_dra.h"
-#include "codec/usage.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kube/ingest.h"
 #include "kubectl/ask.h"
 #include "kubectl/list.h"
+#include "objects/kube_dra.h"
+#include "objects/usage.h"
 
 #define REVIEW "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
@@ -36,6 +36,19 @@ struct checkup {
 
 /* ---- objects ---- */
 
+/* By these labels cluster-autoscaler expects nvidia.com/gpu there: AWS's, GKE's, Azure's. */
+static void doctor_read_accelerator(struct jread *r, struct str label, struct doctor_marks *ret)
+{
+    static const struct str labels[] = {STR("k8s.amazonaws.com/accelerator"),
+                                        STR("cloud.google.com/gke-accelerator"),
+                                        STR("kubernetes.azure.com/accelerator")};
+    for (size_t i = 0; i < COUNT_OF(labels); i++) {
+        if (str_eq(label, labels[i]))
+            ret->accelerator = labels[i];
+    }
+    jread_skip(r);
+}
+
 /* The labels by which the device plugins are started there. */
 static void doctor_read_labels(struct jread *r, struct doctor_marks *ret)
 {
@@ -58,7 +71,7 @@ static void doctor_read_labels(struct jread *r, struct doctor_marks *ret)
                 else if (str_eq(label, STR("cardpack.io/node")))
                     ret->ours = str_eq(jread_str(r), STR("true"));
                 else
-                    jread_skip(r);
+                    doctor_read_accelerator(r, label, ret);
             }
         }
     }
@@ -76,9 +89,11 @@ static void doctor_take_node(struct checkup *x, struct str json)
     struct doctor_marks marks = {.node = v.name, .table = v.has_cards};
     jread_init(&r, json, &x->scratch);
     doctor_read_labels(&r, &marks);
+    if (v.exclusive.n > 0 && !str_eq(v.exclusive, STR("0")))
+        marks.accelerator = STR_NULL;
     doctor_plugins_mark(&x->system, &marks, x->findings->arena);
     doctor_dialect(x->findings, &v, cache_node(&x->cache, v.name));
-    doctor_node(x->findings, &v, cache_node(&x->cache, v.name), &marks);
+    doctor_node(x->findings, &v, cache_node(&x->cache, v.name), &marks, x->now_s);
 }
 
 static void doctor_take_data(struct checkup *x, struct str json, struct str name)
@@ -115,6 +130,7 @@ static void doctor_take_configmap(struct checkup *x, struct str json)
     kube_read_configmap(&r, &v);
     if (jread_finish(&r, NULL) != OK)
         return;
+    x->system.autoscaler |= str_eq(v.name, STR("cluster-autoscaler-status"));
     if (str_starts(v.name, GPUSHARE_UNHEALTHY_PREFIX) && v.gpus.p != NULL)
         doctor_health(x->findings, &x->cache, str_skip(v.name, GPUSHARE_UNHEALTHY_PREFIX.n),
                       v.gpus);
@@ -192,16 +208,16 @@ static void doctor_take_class(struct checkup *x, struct str json)
 static void doctor_on_begin(void *ctx)
 {
     struct checkup *x = ctx;
+    struct doctor_system grown = x->system;
     /* The arrays may have grown in place: what is behind the old ends does not count. */
     x->findings->n = x->at.n;
     memcpy(x->findings->counts, x->at.counts, sizeof(x->at.counts));
     x->compared = x->compared_at;
-    x->system.n_plugins = x->system_at.n_plugins;
-    x->system.n_marks = x->system_at.n_marks;
-    x->system.extender = x->system_at.extender;
-    x->system.leader = x->system_at.leader;
-    x->system.n_leaders = x->system_at.n_leaders;
-    x->system.n_replicas = x->system_at.n_replicas;
+    x->system = x->system_at;
+    x->system.plugins = grown.plugins;
+    x->system.cap = grown.cap;
+    x->system.marks = grown.marks;
+    x->system.marks_cap = grown.marks_cap;
     x->ingest.n_unreadable = 0;
     ingest_list_begin(&x->ingest, x->kind);
 }
@@ -438,6 +454,7 @@ enum errc kubectl_doctor(struct kubectl_client *cluster, struct kubectl_client *
         return err_set(reterr, ERR_NOMEM, "out of memory");
     x->client = cluster;
     x->findings = f;
+    x->system.namespace = cluster->args->service_namespace;
     x->now_s = (uint32_t)(loop_wall_ns(cluster->loop) / UINT64_C(1000000000));
     struct map_seed seed = {loop_random(cluster->loop), loop_random(cluster->loop)};
     cache_init(&x->cache, seed);

@@ -8,12 +8,12 @@
  */
 #pragma once
 
-#include "codec/kube.h"
-#include "core/cache.h"
-#include "core/measured.h"
+#include "core/cache/cache.h"
+#include "core/state/measured.h"
 #include "kubectl/client.h"
 #include "kubectl/figures.h"
 #include "kubectl/show.h"
+#include "objects/kube.h"
 
 enum finding_level {
     FINDING_OK,
@@ -29,7 +29,8 @@ struct finding {
     const char *advice; /* what to do; "": nothing */
 };
 
-/* More findings than LIMIT_FINDINGS are counted and not kept. */
+/* More findings than LIMIT_FINDINGS are counted and not kept. A tenth of them is kept for what is
+ * no pod, so that authors of pods can't hide it. */
 struct findings {
     struct arena *arena;
     struct finding *items;
@@ -50,14 +51,16 @@ struct str finding_pod(const struct findings *f, struct str namespace, struct st
 /* What says which device plugin belongs on a node. */
 struct doctor_marks {
     struct str node;
-    bool gpushare; /* label gpushare=true: gpushare's plugin */
-    bool ours;     /* label cardpack.io/node=true: cardpack-node */
-    bool table;    /* annotation cardpack.io/cards */
+    bool gpushare;          /* label gpushare=true: gpushare's plugin */
+    bool ours;              /* label cardpack.io/node=true: cardpack-node */
+    bool table;             /* annotation cardpack.io/cards */
+    struct str accelerator; /* a cloud provider's label for GPUs, on a node without nvidia.com/gpu;
+                               absent: none */
 };
 
-/* `n` is the view's node in the cache. */
+/* `n` is the view's node in the cache; now_s is Unix time. */
 void doctor_node(struct findings *f, const struct node_view *v, const struct node *n,
-                 const struct doctor_marks *m);
+                 const struct doctor_marks *m, uint32_t now_s);
 
 /* The ConfigMap of a node's unhealthy cards. */
 void doctor_health(struct findings *f, const struct cache *c, struct str name, struct str gpus);
@@ -67,8 +70,12 @@ void doctor_usage(struct findings *f, const struct cache *c);
 
 /* ---- checks of dialects: doctor_dialects.c ---- */
 
-/* Whether the node says clearly which dialect it has, and one that is read. */
+/* Whether the node says clearly which dialect it has, and one that is read, and has no device
+ * plugin that is not known. */
 void doctor_dialect(struct findings *f, const struct node_view *v, const struct node *n);
+
+/* Pods of two device plugins, by the pods of the cache. */
+void doctor_mixed(struct findings *f, const struct node *n);
 
 /* Nodes that the running cardpack, which answered `shown`, does not share. */
 void doctor_unread(struct findings *f, const struct cache *c, const struct figures *shown);
@@ -116,19 +123,36 @@ struct doctor_plugin {
     bool ready;
 };
 
-/* What the nodes, and the pods of all namespaces, say of the programs that belong to cardpack. */
+enum doctor_program {
+    DOCTOR_AGENT,    /* cardpack-node */
+    DOCTOR_PLUGIN,   /* gpushare's */
+    DOCTOR_EXTENDER, /* gpushare's */
+    DOCTOR_PROGRAMS
+};
+
+/* What the nodes and pods say of the programs that belong to cardpack. A user who can create pods
+ * in a namespace can give them any name and label: only pods of kube-system, and of the namespace
+ * of cardpack's Service, are such programs. */
 struct doctor_system {
-    struct doctor_plugin *plugins; /* those that have not ended */
+    struct str namespace;                  /* of cardpack's Service */
+    struct str strangers[DOCTOR_PROGRAMS]; /* the first pod of another namespace that has the name
+                                              or the labels of this program; absent: none */
+    struct doctor_plugin *plugins;         /* those that have not ended */
     size_t n_plugins;
     size_t cap;
     struct doctor_marks *marks; /* of each node */
     size_t n_marks;
     size_t marks_cap;
     struct str extender; /* a pod of gpushare's extender that runs; absent: none */
+    bool autoscaler;     /* cluster-autoscaler is there */
     struct str leader;   /* a pod of cardpack with the leader's label; absent: none */
     size_t n_leaders;
-    size_t n_replicas; /* pods of cardpack that run */
+    size_t n_replicas; /* pods of cardpack that run, in the namespace of its Service */
 };
+
+/* Whether the pod, which has the name or the labels of this program, is one of it. */
+bool doctor_system_counts(struct doctor_system *s, const struct pod_view *v, enum doctor_program p,
+                          struct arena *a);
 
 void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struct arena *a);
 

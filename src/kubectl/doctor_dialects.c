@@ -1,4 +1,6 @@
-/* What doctor says of the dialects of nodes: two of them on one node, and one that is not read. */
+/* What doctor says of the device plugins of nodes: two of them on one node, and one that is not
+ * read. */
+#include "core/dialect/card_resources.h"
 #include "kubectl/doctor.h"
 
 /* Of a dialect, what a node has in its capacity. */
@@ -37,6 +39,35 @@ static void doctor_dialects_check_two(struct findings *f, const struct node_view
     }
 }
 
+/* The same cards by a name that cardpack does not read, so that it counts no pod that has one. */
+static void doctor_dialects_check_unknown(struct findings *f, const struct node_view *v,
+                                          const struct node *n, struct str object)
+{
+    enum card_guess guess = card_resources_guess(v->unknown);
+    enum finding_level level = guess == CARD_GUESS_YES ? FINDING_FAIL : FINDING_WARN;
+    if (guess == CARD_GUESS_NO || n->fault != NODE_OK || node_has_aside(n))
+        return;
+    finding_add(f, level, object,
+                "if it gives out the same cards, write it into the setting card-resources of "
+                "cardpack, into managedResources of kube-scheduler, and into --card-resources "
+                "here; or set cards aside for it: docs/cards.md",
+                "it offers %.*s beside its %.*s, and cardpack does not know what that is",
+                STR_ARG(str_head(v->unknown, 80)),
+                STR_ARG(doctor_dialects_resource(n->sizes->dialect)));
+}
+
+void doctor_mixed(struct findings *f, const struct node *n)
+{
+    if (n->exclusive == 0 || n->n_sharing == 0 || node_has_aside(n))
+        return;
+    finding_add(f, FINDING_WARN, finding_node(f, n->name),
+                "compare nvidia-smi on the node with the cards of its shared pods; set cards aside "
+                "for the other device plugin: docs/cards.md",
+                "its pods hold %lld cards of another device plugin, and %u pods share cards beside "
+                "them: no card is set aside, so a card may be used twice",
+                (long long)n->exclusive, n->n_sharing);
+}
+
 void doctor_dialect(struct findings *f, const struct node_view *v, const struct node *n)
 {
     enum dialect named = DIALECT_GPUSHARE;
@@ -44,6 +75,7 @@ void doctor_dialect(struct findings *f, const struct node_view *v, const struct 
     if (n == NULL || n->sizes == NULL)
         return;
     struct str object = finding_node(f, v->name);
+    doctor_dialects_check_unknown(f, v, n, object);
     if (v->dialect.p == NULL)
         doctor_dialects_check_two(f, v, n, object);
     else if (!dialect_parse(label, &named))

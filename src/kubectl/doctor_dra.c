@@ -1,6 +1,6 @@
 /* What doctor says of Dynamic Resource Allocation: devices that are no card, cards that claims and
  * pods use at once, and pods that ask for both. */
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kubectl/doctor.h"
 
 /* As cardpack joins a claimed device to a card. */

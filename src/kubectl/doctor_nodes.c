@@ -1,5 +1,5 @@
 /* What doctor says of nodes: their capacity, their card table and marks, and their use. */
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kubectl/doctor.h"
 #include "kubectl/limit.h"
 
@@ -11,8 +11,9 @@ void finding_add(struct findings *f, enum finding_level level, struct str object
 {
     char text[512];
     va_list args;
+    size_t kept = str_starts(object, STR("pod/")) ? LIMIT_FINDINGS / 10 : 0;
     f->counts[level]++;
-    if (f->n == LIMIT_FINDINGS)
+    if (f->n >= LIMIT_FINDINGS - kept)
         return;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
@@ -132,15 +133,14 @@ static void doctor_nodes_check_list(struct findings *f, const struct node *n, st
 static void doctor_nodes_check_marks(struct findings *f, const struct node_view *v,
                                      const struct node *n, struct str object)
 {
-    enum pack pack;
+    enum policy policy;
     enum isolation isolation;
     uint64_t most = 0;
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_CORDONED, v->cordoned);
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_EXCLUSIVE, v->exclusive_cards);
     doctor_nodes_check_list(f, n, object, CARDPACK_ANNOTATION_DRA, v->dra_cards);
-    if (v->placement.n > 0 && !pack_parse(v->placement, &pack))
-        finding_add(f, FINDING_WARN, object,
-                    "write binpack, spread, fgd or bid-price, or remove the label",
+    if (v->placement.n > 0 && !policy_parse(v->placement, &policy))
+        finding_add(f, FINDING_WARN, object, "write " POLICY_NAMES ", or remove the label",
                     "label ack.node.gpu.placement: \"%.*s\" has no effect", STR_ARG(v->placement));
     if (v->max_pods.n > 0 && !str_to_u64(v->max_pods, UINT32_MAX, &most))
         finding_add(f, FINDING_WARN, object, "write a number, or remove the label",
@@ -151,12 +151,35 @@ static void doctor_nodes_check_marks(struct findings *f, const struct node_view 
                     "label cardpack.io/isolation: \"%.*s\" counts as none", STR_ARG(v->isolation));
 }
 
+/* A lock that can't be true: the schedulers of HAMi and Volcano may obey it for ever. That a time
+ * is in the future may also be the fault of a clock, and the lock then be true. */
+static void doctor_nodes_check_lock(struct findings *f, const struct node *n, struct str object,
+                                    uint32_t now_s)
+{
+    struct buf b;
+    struct str key = dialect_facts(n->sizes->dialect)->lock;
+    if (n->lock == NULL || !lock_is_odd(n->lock, now_s))
+        return;
+    bool timed = n->lock->since_s > 0;
+    buf_init(&b, KIB);
+    buf_printf(&b, "%s: kubectl annotate node %.*s %.*s-%c",
+               timed ? "compare it with date -u: if the clocks of the nodes and of this machine "
+                       "are right, remove it"
+                     : "if no scheduler of HAMi or Volcano binds a pod there now, remove it",
+               STR_ARG(n->name), STR_ARG(key), '\0');
+    finding_add(f, FINDING_WARN, object, arena_keep(f->arena, &b).p,
+                "annotation %.*s: \"%.*s\" %s cardpack does not obey it", STR_ARG(key),
+                STR_ARG(str_head(n->lock->text, 64)),
+                timed ? "has a time in the future:" : "is no lock: it has no time, and");
+}
+
 void doctor_node(struct findings *f, const struct node_view *v, const struct node *n,
-                 const struct doctor_marks *m)
+                 const struct doctor_marks *m, uint32_t now_s)
 {
     if (n == NULL || n->sizes == NULL)
         return;
     struct str object = finding_node(f, v->name);
+    doctor_nodes_check_lock(f, n, object, now_s);
     if (!doctor_nodes_check_fault(f, v, n, m, object))
         return;
     doctor_nodes_check_table(f, v, n, object);
@@ -231,6 +254,7 @@ void doctor_usage(struct findings *f, const struct cache *c)
             cards += n->cards[i].absent ? 0 : 1;
         doctor_nodes_check_use(f, n);
         doctor_claimed(f, n);
+        doctor_mixed(f, n);
     }
     if (nodes == 0)
         finding_add(f, FINDING_FAIL, STR("nodes"),

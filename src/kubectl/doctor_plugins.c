@@ -1,9 +1,12 @@
 /* What doctor says of the device plugins: cardpack-node and gpushare's, one of them on each node.
  */
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kubectl/doctor.h"
 
 #define NODE_LABEL "cardpack.io/node=true"
+#define ELSEWHERE                                                                                \
+    "another namespace than kube-system and that of cardpack's Service, name it with --service " \
+    "NAMESPACE/NAME"
 
 void doctor_plugins_mark(struct doctor_system *s, const struct doctor_marks *m, struct arena *a)
 {
@@ -21,7 +24,7 @@ void doctor_plugins_take(struct doctor_system *s, const struct pod_view *v, stru
     struct str name = doctor_system_label(v, STR("app.kubernetes.io/name"));
     bool ours = str_eq(name, STR("cardpack-node"));
     if ((!ours && !str_eq(component, STR("gpushare-device-plugin"))) || pod_view_terminal(v) ||
-        !pod_view_bound(v))
+        !pod_view_bound(v) || !doctor_system_counts(s, v, ours ? DOCTOR_AGENT : DOCTOR_PLUGIN, a))
         return;
     struct doctor_plugin *grown = arena_grow(a, s->plugins, s->n_plugins, &s->cap, sizeof(*grown));
     if (grown == NULL)
@@ -39,16 +42,22 @@ void doctor_plugins_take(struct doctor_system *s, const struct pod_view *v, stru
 
 /* What runs on a node. */
 struct seen {
-    size_t n;     /* running plugins, of both kinds */
-    size_t ours;  /* pods of cardpack-node, running or not; also one that ends */
-    size_t other; /* running pods of gpushare's */
+    size_t n;          /* running plugins, of both kinds */
+    size_t ours;       /* pods of cardpack-node, running or not; also one that ends */
+    size_t other;      /* running pods of gpushare's */
+    bool unsure_agent; /* no pod of cardpack-node counts on any node: it may run in the namespace of
+                          the pod that does not count */
+    bool unsure_plugin; /* the same of gpushare's */
 };
 
 static struct seen doctor_plugins_on(const struct doctor_system *s, struct str node)
 {
-    struct seen seen = {.n = 0};
+    struct seen seen = {.unsure_agent = s->strangers[DOCTOR_AGENT].n > 0,
+                        .unsure_plugin = s->strangers[DOCTOR_PLUGIN].n > 0};
     for (size_t i = 0; i < s->n_plugins; i++) {
         const struct doctor_plugin *p = &s->plugins[i];
+        seen.unsure_agent = seen.unsure_agent && !p->ours;
+        seen.unsure_plugin = seen.unsure_plugin && p->ours;
         if (!str_eq(p->node, node))
             continue;
         seen.n += p->runs ? 1 : 0;
@@ -62,19 +71,24 @@ static struct seen doctor_plugins_on(const struct doctor_system *s, struct str n
 static void doctor_plugins_check_marks(struct findings *f, const struct doctor_marks *m,
                                        struct seen seen, struct str object)
 {
+    enum finding_level no_agent = seen.unsure_agent ? FINDING_WARN : FINDING_FAIL;
+    enum finding_level none = seen.unsure_agent || seen.unsure_plugin ? FINDING_WARN : FINDING_FAIL;
     if (m->ours && m->gpushare)
         finding_add(f, FINDING_WARN, object,
                     "remove the label of the plugin that is not to run there: docs/migration.md",
                     "it has both labels, gpushare=true and " NODE_LABEL
                     ": cardpack-node does not run there");
     else if (m->ours && seen.ours == 0)
-        finding_add(f, FINDING_FAIL, object,
-                    "install it: kubectl apply -k manifests/node; if it is, kubectl -n kube-system "
-                    "describe daemonset cardpack-node says why it has no pod there",
+        finding_add(f, no_agent, object,
+                    "if it runs in " ELSEWHERE
+                    "; else install it: kubectl apply -k manifests/node; "
+                    "if it is installed, kubectl -n kube-system describe daemonset cardpack-node "
+                    "says why it has no pod there",
                     "it has the label " NODE_LABEL ", and no pod of cardpack-node");
     else if (!m->ours && m->table && seen.n == 0)
-        finding_add(f, FINDING_FAIL, object,
-                    "set the label again: kubectl label node NODE " NODE_LABEL,
+        finding_add(f, none, object,
+                    "if a device plugin runs there in " ELSEWHERE "; else set the label again: "
+                    "kubectl label node NODE " NODE_LABEL,
                     "it has a table of cards, no device plugin, and not the label " NODE_LABEL
                     " by which cardpack-node runs there");
     if (seen.ours > 0 && !m->table)
@@ -114,7 +128,8 @@ static void doctor_plugins_check_ready(struct findings *f, const struct doctor_s
 
 void doctor_plugins(struct findings *f, const struct doctor_system *s, const struct cache *c)
 {
-    bool any = s->n_plugins > 0;
+    bool any =
+        s->n_plugins > 0 || s->strangers[DOCTOR_AGENT].n > 0 || s->strangers[DOCTOR_PLUGIN].n > 0;
     for (size_t i = 0; i < s->n_marks; i++) {
         const struct doctor_marks *m = &s->marks[i];
         const struct node *n = cache_node(c, m->node);

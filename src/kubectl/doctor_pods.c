@@ -1,6 +1,7 @@
 /* What doctor says of a pod: its request, and whether its annotations agree with its node. */
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kubectl/doctor.h"
+#include "kubectl/pods.h"
 
 #include <inttypes.h>
 
@@ -72,7 +73,7 @@ static struct str doctor_pods_said(const struct pod_view *v, enum dialect d, str
         *ret_name = dialect_facts(d)->seat;
         return v->seats[i].cards;
     }
-    if (v->said[d].idx.p == NULL && d == DIALECT_GPUSHARE && v->said_allocation)
+    if (v->said[d].idx.p == NULL && d == DIALECT_GPUSHARE && v->former.allocation)
         return STR("");
     return v->said[d].idx;
 }
@@ -173,18 +174,6 @@ static void doctor_pods_check_plugin(struct findings *f, const struct bound *b, 
                     (unsigned long long)(now_s - bound_s) / 60);
 }
 
-/* Whether NVIDIA's device plugin serves the pod, as far as it shows: it has nothing of HAMi's, and
- * neither has its node. */
-static bool doctor_pods_is_nvidias(const struct pod_view *v, const struct node *n)
-{
-    for (size_t i = 0; i < v->n_containers; i++) {
-        const struct amounts_view *of = &v->containers[i].of[DIALECT_HAMI];
-        if (of->mem.p != NULL || of->cores.p != NULL || of->percent.p != NULL)
-            return false;
-    }
-    return v->said[DIALECT_HAMI].idx.p == NULL && n->fault == NODE_NOT_SHARED;
-}
-
 static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
                                     const struct measured *m, struct bound *b, uint32_t now_s)
 {
@@ -197,8 +186,18 @@ static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
                     "bound to node %.*s, which does not exist", STR_ARG(node));
         return;
     }
-    if (b->request->dialect == DIALECT_HAMI && doctor_pods_is_nvidias(b->view, n))
+    if (b->request->dialect == DIALECT_HAMI && pods_may_be_nvidias(b->view) &&
+        n->fault == NODE_NOT_SHARED)
         return;
+    if (!node_serves(n, b->request)) {
+        finding_add(
+            f, FINDING_WARN, b->object,
+            "let a scheduler choose its node: remove spec.nodeName where it is written",
+            "node %.*s has no resource of %.*s, so the kubelet gave the pod no card, and it "
+            "holds none",
+            STR_ARG(n->name), STR_ARG(dialect_facts(b->request->dialect)->name));
+        return;
+    }
     if (n->fault != NODE_OK) {
         finding_add(f, FINDING_FAIL, b->object,
                     "see the finding about the node; without one, look whether its device plugin "
@@ -234,7 +233,7 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct measured
                     STR_ARG(str_head(v->unknown, 80)));
     if (claims && fault.code == OK)
         doctor_pod_claims(f, object);
-    if (v->vacated.p != NULL)
+    if (v->vacated.n > 0)
         finding_add(f, FINDING_WARN, object,
                     "cardpack-node on the node finishes it in some milliseconds: look at its log; "
                     "if another device plugin runs there now, remove the annotation",
@@ -247,9 +246,9 @@ void doctor_pod(struct findings *f, const struct cache *c, const struct measured
                                                 .request = &r,
                                                 .object = object,
                                                 .sure = fault.code == OK && !claims &&
-                                                        r.exclusive == 0 && v->vacated.p == NULL},
+                                                        r.exclusive == 0 && v->vacated.n == 0},
                                 now_s);
-    else if (v->idx.p != NULL || v->said_allocation)
+    else if (v->idx.p != NULL || v->former.allocation)
         finding_add(
             f, FINDING_WARN, object,
             "remove the annotation from the template that the pod comes from: only a "

@@ -1,8 +1,8 @@
 /* What doctor says of the programs: cardpack, gpushare's extender, kube-scheduler's configuration,
  * and the rights of the user. */
-#include "codec/yaml.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kubectl/doctor.h"
+#include "json/yaml.h"
 
 #define CONFIGURATION STR("KubeSchedulerConfiguration")
 
@@ -18,6 +18,16 @@ struct str doctor_system_label(const struct pod_view *v, struct str key)
     return STR("");
 }
 
+bool doctor_system_counts(struct doctor_system *s, const struct pod_view *v, enum doctor_program p,
+                          struct arena *a)
+{
+    bool counts =
+        str_eq(v->namespace, GPUSHARE_UNHEALTHY_NAMESPACE) || str_eq(v->namespace, s->namespace);
+    if (!counts && s->strangers[p].n == 0)
+        s->strangers[p] = finding_pod(&(struct findings){.arena = a}, v->namespace, v->name);
+    return counts;
+}
+
 void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struct arena *a)
 {
     struct str component = doctor_system_label(v, STR("component"));
@@ -25,10 +35,15 @@ void doctor_system_take(struct doctor_system *s, const struct pod_view *v, struc
     doctor_plugins_take(s, v, a);
     if (!str_eq(v->phase, STR("Running")) || v->deleting)
         return;
-    if (str_eq(component, STR("gpushare-schd-extender")) ||
-        str_starts(v->name, STR("gpushare-schd-extender-")))
-        s->extender = arena_dup(a, v->name);
-    if (str_eq(name, STR("cardpack")) || str_eq(name, STR("cardpack-scheduler"))) {
+    s->autoscaler |= str_eq(v->namespace, GPUSHARE_UNHEALTHY_NAMESPACE) &&
+                     (str_ends(name, STR("cluster-autoscaler")) ||
+                      str_eq(doctor_system_label(v, STR("app")), STR("cluster-autoscaler")));
+    if ((str_eq(component, STR("gpushare-schd-extender")) ||
+         str_starts(v->name, STR("gpushare-schd-extender-"))) &&
+        doctor_system_counts(s, v, DOCTOR_EXTENDER, a))
+        s->extender = finding_pod(&(struct findings){.arena = a}, v->namespace, v->name);
+    if (str_eq(v->namespace, s->namespace) &&
+        (str_eq(name, STR("cardpack")) || str_eq(name, STR("cardpack-scheduler")))) {
         s->n_replicas++;
         if (doctor_system_label(v, STR("cardpack.io/leader-of")).n > 0) {
             s->n_leaders++;
@@ -98,16 +113,58 @@ void doctor_daemon(struct findings *f, const struct doctor_system *s, const stru
 
 /* ---- gpushare ---- */
 
+static void doctor_system_tell_strangers(struct findings *f, const struct doctor_system *s)
+{
+    static const struct {
+        const char *text;
+        const char *advice;
+    } programs[DOCTOR_PROGRAMS] = {
+        [DOCTOR_AGENT] = {"the labels of cardpack-node",
+                          "if cardpack-node runs in that namespace, name it: --service "
+                          "NAMESPACE/NAME; if not, ignore this; kubectl get pods -A -l "
+                          "app.kubernetes.io/name=cardpack-node lists all such pods"},
+        [DOCTOR_PLUGIN] = {"the labels of gpushare's device plugin",
+                           "if the device plugin runs in that namespace, name it: --service "
+                           "NAMESPACE/NAME; if not, ignore this; kubectl get pods -A -l "
+                           "component=gpushare-device-plugin lists all such pods"},
+        [DOCTOR_EXTENDER] = {"the name or the label of gpushare's extender",
+                             "if it is gpushare's extender, scale its Deployment to 0: two "
+                             "extenders give the same memory to two pods; if not, ignore this"},
+    };
+
+    bool apart = !str_eq(s->namespace, GPUSHARE_UNHEALTHY_NAMESPACE);
+    for (size_t i = 0; i < DOCTOR_PROGRAMS; i++) {
+        if (s->strangers[i].n == 0)
+            continue;
+        finding_add(f, FINDING_WARN, s->strangers[i], programs[i].advice,
+                    "it has %s, and is not in kube-system%s%.*s: it does not count",
+                    programs[i].text, apart ? " or " : "", apart ? (int)s->namespace.n : 0,
+                    s->namespace.p);
+    }
+}
+
 void doctor_system(struct findings *f, const struct doctor_system *s, const struct cache *c)
 {
     if (s->extender.n > 0)
-        finding_add(f, FINDING_FAIL, STR("gpushare-schd-extender"),
-                    "scale it to 0: kubectl -n kube-system scale deployment gpushare-schd-extender "
-                    "--replicas=0",
-                    "gpushare's extender runs beside cardpack, as pod %.*s: two extenders give the "
-                    "same memory to two pods",
-                    STR_ARG(s->extender));
+        finding_add(
+            f, FINDING_FAIL, STR("gpushare-schd-extender"),
+            "scale it to 0: kubectl -n NAMESPACE scale deployment gpushare-schd-extender "
+            "--replicas=0",
+            "gpushare's extender runs beside cardpack, as %.*s: two extenders give the same "
+            "memory to two pods",
+            STR_ARG(s->extender));
     doctor_plugins(f, s, c);
+    doctor_system_tell_strangers(f, s);
+    for (size_t i = 0; s->autoscaler && i < s->n_marks; i++) {
+        struct str label = s->marks[i].accelerator;
+        if (label.p != NULL)
+            finding_add(f, FINDING_WARN, finding_node(f, s->marks[i].node),
+                        "docs/autoscaler-and-kueue.md; if the label is yours, and no pod selects "
+                        "nodes by it, remove it; otherwise put the node into a node group",
+                        "it has the label %.*s, and no nvidia.com/gpu: if it is in no node group "
+                        "of cluster-autoscaler, no node is added to the cluster any more",
+                        STR_ARG(label));
+    }
 }
 
 /* ---- kube-scheduler ---- */

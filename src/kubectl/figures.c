@@ -1,7 +1,7 @@
 /* Reads the JSON of GET .../cards into arrays, and sorts each card's pods. */
 #include "kubectl/figures.h"
 
-#include "codec/jread.h"
+#include "json/jread.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,8 @@
 
 #include "kubectl/order.h"
 
-#include "core/dialect.h"
+#include "core/dialect/card_resources.h"
+#include "core/dialect/dialect.h"
 #include "core/limit.h"
 
 #define BIT(command) (1U << (command))
@@ -85,6 +86,18 @@ static enum errc flags_set_dialects(const struct cli_flag *f, void *args, struct
     return err_set(reterr, ERR_RANGE, "\"%.*s\" must be names of dialects, as \"%.*s,%.*s\"",
                    STR_ARG(value), STR_ARG(dialect_facts(DIALECT_GPUSHARE)->name),
                    STR_ARG(dialect_facts(DIALECT_VOLCANO)->name));
+}
+
+static enum errc flags_set_card_resources(const struct cli_flag *f, void *args, struct str value,
+                                          struct err *reterr)
+{
+    struct str bad;
+    (void)f;
+    (void)args;
+    if (!card_resources_check(value, &bad))
+        return cli_must_be(reterr, bad, CARD_RESOURCES_EXPECTED);
+    card_resources_use(value);
+    return OK;
 }
 
 /* As kubectl's --request-timeout: "30s", "2m", "500ms", or seconds. */
@@ -187,6 +200,9 @@ static const struct cli_flag flags[] = {
     {"--dialects", NULL, PRINTING, "LIST",
      "what this program reads of the API server: the dialects of cardpack's setting (default all)",
      .set = flags_set_dialects},
+    {"--card-resources", NULL, PRINTING, "LIST",
+     "the same for the setting card-resources: further resources for cards (default none)",
+     .set = flags_set_card_resources},
     {"--service", NULL, REACHING, "NAMESPACE/NAME",
      "Service of the daemon (default kube-system/cardpack)", .set = flags_set_service},
     {"--daemon-url", NULL, REACHING, "URL",

@@ -5,11 +5,11 @@
  */
 #include "kubectl/list.h"
 
-#include "codec/jcut.h"
-#include "codec/watch.h"
 #include "kube/ingest.h"
 #include "kube/limit.h"
 #include "kubectl/limit.h"
+#include "objects/watch.h"
+#include "json/jcut.h"
 
 #define LIST_PAGE_SIZE 500
 #define ENVELOPE_BYTES (1 * KIB)

@@ -1,7 +1,7 @@
 /* Reads a list of the API server, page by page and object by object. */
 #pragma once
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "kubectl/client.h"
 
 /* The list of all objects of a kind that the cache has. */

@@ -4,9 +4,7 @@
  */
 #include "base/file.h"
 #include "base/log.h"
-#include "codec/jprint.h"
-#include "codec/jwrite.h"
-#include "core/dialect.h"
+#include "core/dialect/dialect.h"
 #include "kubectl/ask.h"
 #include "kubectl/complete.h"
 #include "kubectl/doctor.h"
@@ -16,6 +14,8 @@
 #include "kubectl/say.h"
 #include "kubectl/show.h"
 #include "report/table.h"
+#include "json/jprint.h"
+#include "json/jwrite.h"
 
 #include <poll.h>
 #include <signal.h>

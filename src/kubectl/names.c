@@ -8,10 +8,10 @@
 #include "kubectl/names.h"
 
 #include "base/limit.h"
-#include "codec/kube.h"
 #include "kubectl/ask.h"
 #include "kubectl/figures.h"
 #include "kubectl/list.h"
+#include "objects/kube.h"
 
 #include <stdlib.h>
 

@@ -5,10 +5,10 @@
 #include "kubectl/pod.h"
 
 #include "base/buf.h"
-#include "codec/jread.h"
-#include "codec/jwrite.h"
-#include "codec/yaml.h"
 #include "core/limit.h"
+#include "json/jread.h"
+#include "json/jwrite.h"
+#include "json/yaml.h"
 
 #include <stdlib.h>
 

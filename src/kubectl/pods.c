@@ -7,11 +7,11 @@
 
 #include "base/limit.h"
 #include "base/mem.h"
-#include "codec/kube.h"
 #include "kubectl/direct.h"
 #include "kubectl/list.h"
 #include "kubectl/order.h"
 #include "kubectl/say.h"
+#include "objects/kube.h"
 #include "report/reason.h"
 
 struct reading {
@@ -21,6 +21,16 @@ struct reading {
     struct cache cache;   /* the pods that name their cards by UUID, and the nodes */
     struct ingest ingest;
 };
+
+bool pods_may_be_nvidias(const struct pod_view *v)
+{
+    for (size_t i = 0; i < v->n_containers; i++) {
+        const struct amounts_view *of = &v->containers[i].of[DIALECT_HAMI];
+        if (of->mem.p != NULL || of->cores.p != NULL || of->percent.p != NULL)
+            return false;
+    }
+    return v->said[DIALECT_HAMI].idx.p == NULL;
+}
 
 /* Copies the pod's shares into the row, and sums them up. */
 static void pods_copy_shares(struct arena *a, const struct share *shares, uint32_t n,
@@ -82,6 +92,8 @@ static void pods_take(struct reading *x, const struct pod_view *v, struct str js
     buf_init(&asks, LIMIT_FILE_BYTES);
     if (fault.code == OK)
         reason_request(&asks, &r);
+    row.nvidias = fault.code == OK && pod_view_bound(v) && r.dialect == DIALECT_HAMI &&
+                  pods_may_be_nvidias(v);
     row.asks = arena_keep(x->arena, &asks);
     row.reason = arena_dup(x->arena, pods_reason_of(v, &r, &fault, &row));
     row.namespace = arena_dup(x->arena, v->namespace);
@@ -141,6 +153,8 @@ static enum errc pods_locate(struct reading *x, struct kubectl_client *c,
         const struct pod *p = cache_pod(&x->cache, row->uid);
         if (p != NULL && p->node != NULL && row->n_shares > 0)
             pods_copy_shares(x->arena, p->holding->shares, p->holding->n_shares, row);
+        if (row->nvidias && p != NULL && p->node != NULL && p->node->fault == NODE_NOT_SHARED)
+            row->reason = STR_NULL; /* its card is not in its annotations */
     }
     return code;
 }

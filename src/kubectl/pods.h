@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/holding.h"
+#include "core/state/holding.h"
 #include "kubectl/client.h"
 #include "kubectl/show.h"
 
@@ -23,6 +23,7 @@ struct pods_row {
     uint32_t percent; /* not bound: the part of each card that it requests, if not `memory`; or 0 */
     uint32_t created_s; /* Unix time; 0: unknown */
     int64_t used_mib;   /* really, of all its cards; -1: unknown */
+    bool nvidias;       /* it has nothing of HAMi's but the resource that is NVIDIA's, too */
 };
 
 struct pods {
@@ -31,6 +32,10 @@ struct pods {
     size_t cap;
     bool measured; /* what is really used is known of some pod */
 };
+
+/* Whether NVIDIA's device plugin serves a pod that asks for nvidia.com/gpu, as far as the pod
+ * shows: it has nothing of HAMi's. Then the node decides. */
+bool pods_may_be_nvidias(const struct pod_view *v);
 
 /* Reads the pods of a namespace; absent: of all namespaces. `selector` absent: any labels. */
 enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, struct str selector,

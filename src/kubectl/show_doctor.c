@@ -1,7 +1,7 @@
 /* Prints the findings of doctor, the gravest first, as a table or as JSON. */
-#include "codec/jwrite.h"
 #include "kubectl/doctor.h"
 #include "report/table.h"
+#include "json/jwrite.h"
 
 static const struct {
     const char *word;

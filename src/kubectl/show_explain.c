@@ -4,9 +4,9 @@
  */
 #include "kubectl/show.h"
 
-#include "codec/jread.h"
-#include "codec/limit.h"
+#include "objects/limit.h"
 #include "report/table.h"
+#include "json/jread.h"
 
 struct place {
     struct str text; /* "0:8 1:8", card and memory */

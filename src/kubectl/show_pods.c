@@ -1,10 +1,10 @@
 /* Prints the pods of pods.h as a table or as JSON. */
 #include "kubectl/pods.h"
 
-#include "codec/jwrite.h"
-#include "codec/limit.h"
-#include "codec/stamp.h"
+#include "objects/limit.h"
+#include "objects/stamp.h"
 #include "report/table.h"
+#include "json/jwrite.h"
 
 #define MINUTE 60U
 #define HOUR   (60 * MINUTE)

@@ -7,9 +7,9 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/value.h"
-#include "codec/checkpoint.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kube/kube_credentials.h"
+#include "kubelet/checkpoint.h"
 #include "node/allot/late.h"
 
 #define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -42,34 +42,13 @@ static void node_offer(struct node *n, const struct announce_card *cards, size_t
     plugin_offer(n->plugin, n->offer.items, n->offer.n);
 }
 
-static const char *node_phase_name(enum gpu_watch_phase phase)
-{
-    static const char *const names[] = {"starting", "running", "no-library", "no-driver", "hangs"};
-    return names[phase];
-}
-
-static void node_tell_phase(struct node *n, const struct gpu_watch_state *state)
-{
-    if (state->bad_setting.n > 0 && !n->warned)
-        log_warn("a health check that is to be disabled or enabled is not known",
-                 kv_str("word", state->bad_setting));
-    n->warned = n->warned || state->bad_setting.n > 0;
-    if (state->phase == n->phase)
-        return;
-    n->phase = state->phase;
-    if (state->phase == GPU_WATCH_RUNNING)
-        log_info("the cards are known", kv_str("driver", state->driver),
-                 kv_uint("left_out", state->left_out), kv_str("why", state->left_out_why));
-    else
-        log_warn("NVIDIA's library or driver does not answer",
-                 kv_cstr("phase", node_phase_name(state->phase)), kv_str("why", state->why));
-}
-
-/* Before the first answer of NVML nothing is announced: the cards would look missing. */
+/* Before the first answer of NVML nothing is announced: the cards would look missing. Nor before
+ * the own node is known, if its label decides whether MPS is used. */
 static bool node_collect(struct node *n, struct announce_card *cards, size_t *ret_n)
 {
     size_t found = 0;
-    if (n->gpu == NULL || gpu_watch_state(n->gpu).phase == GPU_WATCH_STARTING)
+    bool may_be_mps = n->s.settings->isolation == SETTINGS_ISOLATION_AUTO && !n->own_known;
+    if (n->gpu == NULL || may_be_mps || gpu_watch_state(n->gpu).phase == GPU_WATCH_STARTING)
         return false;
     const struct gpu_card *all = gpu_watch_cards(n->gpu, &found);
     *ret_n = offer_select(all, MIN_OF(found, (size_t)LIMIT_GPU_CARDS), n->s.settings, cards);
@@ -86,10 +65,13 @@ static void node_on_cards(void *ctx)
     if (!node_collect(n, cards, &n_cards))
         return;
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
-    node_tell_phase(n, &state);
+    node_tell(n, &state, cards, n_cards);
     const struct gpu_card *all = gpu_watch_cards(n->gpu, &n_all);
     node_enforce_decide(n, all, n_all);
     (void)node_collect(n, cards, &n_cards); /* with what has changed by that */
+    memset(n->levels, 0, sizeof(n->levels));
+    for (size_t i = 0; i < n_cards; i++)
+        n->levels[cards[i].health]++;
     /* A card that has recovered is first offered, then announced; one that is unhealthy now is
      * first announced: see announce_has_told. */
     node_offer(n, cards, n_cards);
@@ -126,10 +108,11 @@ static void node_pods_begin(void *ctx)
     allot_list_begin(n->allot);
 }
 
-/* A pod that overrides variables has come or gone: its cards are marked, or not any more. */
-static void node_overrides(struct node *n, size_t before)
+/* A pod that overrides variables has come or gone, or has changed, as when it gets its cards: they
+ * are marked, or not any more. */
+static void node_overrides(struct node *n, struct str uid, size_t before)
 {
-    if (n->overrides.pods.n != before)
+    if (n->overrides.pods.n != before || map_get(&n->overrides.pods, uid) != NULL)
         node_on_cards(n);
 }
 
@@ -144,7 +127,7 @@ static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t versi
     allot_set_pod(n->allot, view, version);
     if (!n->listing)
         limits_look(n->limits, view->uid);
-    node_overrides(n, before);
+    node_overrides(n, view->uid, before);
 }
 
 static void node_pods_gone(void *ctx, struct str uid)
@@ -159,7 +142,7 @@ static void node_pods_gone(void *ctx, struct str uid)
     allot_remove_pod(n->allot, uid);
     if (!n->listing)
         limits_look(n->limits, uid);
-    node_overrides(n, before);
+    node_overrides(n, uid, before);
 }
 
 static void node_pods_end(void *ctx)
@@ -179,7 +162,8 @@ static void node_pods_end(void *ctx)
 static bool node_uses(void *ctx, uint32_t index)
 {
     const struct node *n = ctx;
-    return n->pods == NULL || !pods_synced(n->pods) || in_use_has(&n->in_use, index);
+    return n->pods == NULL || !pods_synced(n->pods) || in_use_has(&n->in_use, index) ||
+           allot_uses(n->allot, index);
 }
 
 struct node_promise {
@@ -226,6 +210,7 @@ static void node_on_own(void *ctx, const struct own_node_view *view)
     struct node *n = ctx;
     n->disable_cgpu = view->disable_cgpu;
     n->mps_label = view->mps;
+    n->own_known = true;
     allot_set_cgpu(n->allot, view->disable_cgpu);
     node_set_late(n, view);
     announce_see(n->announce, view);
@@ -417,6 +402,7 @@ static enum errc node_open_gpu(struct node *n, struct err *reterr)
                                      .disable = s->disable,
                                      .enable = s->enable,
                                      .cgroup = node_enforce_cgroup(n),
+                                     .card_bytes = s->card_bytes,
                                      .cooldown_ms = s->cooldown_ms,
                                      .in_use = node_uses,
                                      .on_change = node_on_cards,
@@ -534,6 +520,13 @@ void node_close(struct node *n)
 
 /* ---- questions ---- */
 
+bool node_is_alive(const struct node *n, struct str *ret_why)
+{
+    const struct gpu_watch_state state = gpu_watch_state(n->gpu);
+    *ret_why = state.why.n > 0 ? state.why : STR("NVIDIA's driver answers for no card");
+    return state.shut_ms < NODE_SHUT_MS;
+}
+
 bool node_is_ready(const struct node *n, struct str *ret_missing)
 {
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
@@ -543,7 +536,7 @@ bool node_is_ready(const struct node *n, struct str *ret_missing)
     else if (state.phase != GPU_WATCH_RUNNING)
         *ret_missing = state.why.n > 0 ? state.why : STR("NVIDIA's driver does not answer");
     else if (!pods_synced(n->pods))
-        *ret_missing = STR("the first list of the node's pods is not in yet");
+        *ret_missing = STR("the node's pods are not listed, or one of them can't be read");
     else if (!own_node_seen(n->own))
         *ret_missing = STR("the API server has not shown the own node yet");
     else if (announce_trouble(n->announce).n > 0)

@@ -17,22 +17,24 @@
 #include "gpu/gpu_watch.h"
 #include "io/http_server.h"
 #include "node/allot/allot.h"
-#include "node/allot/in_use.h"
-#include "node/allot/lister.h"
-#include "node/allot/pods.h"
 #include "node/announce/announce.h"
+#include "node/announce/offer.h"
 #include "node/containers/containers.h"
 #include "node/isolation/enforce.h"
 #include "node/isolation/limits.h"
 #include "node/isolation/mps.h"
 #include "node/isolation/overrides.h"
-#include "node/plugin/offer.h"
-#include "node/plugin/plugin.h"
+#include "node/kubelet/lister.h"
+#include "node/kubelet/plugin.h"
+#include "node/pods/pods.h"
+#include "node/roster/in_use.h"
 #include "node/usage/usage_meter.h"
 
 #define NODE_DRAIN_MS UINT64_C(500) /* for events, at the end */
 /* For the thread that calls NVML, at the end: it may wait for an event for a second. */
 #define NODE_LEAVE_MS UINT64_C(2500)
+/* So long the driver may be away before the kubelet is to start a new container. */
+#define NODE_SHUT_MS UINT64_C(300000)
 
 /* Borrowed until node_close. */
 struct node_settings {
@@ -69,19 +71,27 @@ struct node {
     uint64_t mps_at_ms;
     bool cgroup2;      /* the setting cgroup-root is of version 2 */
     bool mps_label;    /* label of the node */
+    bool own_known;    /* the own node has been shown, with its labels */
     bool listing;      /* a list of the pods is under way */
     bool owes_list;    /* another one is to follow it */
     struct buf folder; /* of device plugins */
     struct buf checkpoint;
-    struct buf lists;           /* the socket of podresources */
-    struct http_server *server; /* NULL: the setting `listen` is empty */
-    struct offer offer;         /* what the kubelet is offered */
-    uint64_t offers;            /* how often that has changed */
-    struct timer refresh;       /* announces again what lack of memory has left out */
-    bool disable_cgpu;          /* label of the node */
-    bool late;                  /* see allot_set_late */
-    enum gpu_watch_phase phase; /* as the log has it */
-    bool warned;                /* the log has the settings that are not understood */
+    struct buf lists;                 /* the socket of podresources */
+    struct http_server *server;       /* NULL: the setting `listen` is empty */
+    struct offer offer;               /* what the kubelet is offered */
+    uint64_t offers;                  /* how often that has changed */
+    struct timer refresh;             /* announces again what lack of memory has left out */
+    bool disable_cgpu;                /* label of the node */
+    bool late;                        /* see allot_set_late */
+    enum gpu_watch_phase phase;       /* as the log has it */
+    size_t levels[GPU_UNHEALTHY + 1]; /* announced cards by health */
+    uint32_t left_out;                /* cards and slices, as the log has them */
+    char left_out_why[4 * GPU_REASON_BYTES];
+    uint32_t unheard; /* cards without XIDs, likewise */
+    bool rests;       /* NVML is closed for a reset, as the log has it */
+    bool unlimited;   /* the driver has said that a limit of memory is missing; until ... */
+    uint64_t preset;  /* ... the container runtime has set more than these */
+    bool warned;      /* the log has the settings that are not understood */
 };
 
 /* Call node_close after a failure too. n must not move until then. */
@@ -91,6 +101,10 @@ enum errc node_open(struct node *n, const struct node_settings *s, struct err *r
 void node_drain(struct node *n, void (*done)(void *ctx), void *ctx);
 void node_close(struct node *n); /* n may be all zero; does not free the loop */
 
+/* Whether a new container would not help; if it would, why: NVIDIA's runtime gives it the library
+ * and the device nodes as they are then. */
+bool node_is_alive(const struct node *n, struct str *ret_why);
+
 /* Whether the kubelet and cardpack can rely on what this node announces; if not, why. */
 bool node_is_ready(const struct node *n, struct str *ret_missing);
 
@@ -99,6 +113,10 @@ bool node_is_ready(const struct node *n, struct str *ret_missing);
 const char *node_enforce_cgroup(struct node *n);
 enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
     _must_use_;
+/* What has changed of the cards: in the log, and in events of the node. */
+void node_tell(struct node *n, const struct gpu_watch_state *state,
+               const struct announce_card *cards, size_t n_cards);
+
 void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards);
 void node_enforce_mark(struct node *n, struct announce_card *cards, size_t n_cards);
 

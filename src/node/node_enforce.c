@@ -65,6 +65,12 @@ static bool node_enforce_share(void *ctx, const struct container *c, struct card
     return allot_share(n->allot, c->pod->uid, c->name, ret);
 }
 
+static bool node_enforce_overrides(void *ctx, struct str uid)
+{
+    const struct node *n = ctx;
+    return map_get(&n->overrides.pods, uid) != NULL;
+}
+
 enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
 {
     const struct limits_settings limits = {.loop = n->s.loop,
@@ -74,6 +80,7 @@ enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct e
                                            .cgroup_root = n->s.settings->cgroup_root,
                                            .unit_bytes = n->s.settings->unit_bytes,
                                            .share = node_enforce_share,
+                                           .overrides = node_enforce_overrides,
                                            .changed = changed,
                                            .ctx = n};
     n->enforce = (struct enforce){.means = ISOLATION_NONE, .label = ISOLATION_NONE};
@@ -124,6 +131,14 @@ static void node_enforce_tell(const struct enforce *was, const struct enforce *n
         log_warn("the node can't enforce what was asked for", kv_cstr("why", now->lack));
 }
 
+/* Whether the node has the driver's limits without a setting that requires them. If a limit is
+ * missing there, the node's cards get pods like those of a node whose driver has no limits. */
+static bool node_enforce_is_offered(const struct node *n, const struct enforce *e)
+{
+    return n->s.settings->isolation == SETTINGS_ISOLATION_AUTO &&
+           e->means == ISOLATION_DRIVER_LIMITS;
+}
+
 void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards)
 {
     const struct enforce_facts facts = {.cgroup2 = n->cgroup2,
@@ -134,6 +149,14 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     struct enforce now = enforce_decide(n->s.settings, &facts, cards, n_cards);
     if (now.label == ISOLATION_UNKNOWN)
         return;
+    const struct limits_counts limits = limits_counts(n->limits);
+    if (limits.absent > 0)
+        n->preset = limits.preset;
+    /* Until the container runtime sets limits again: a new one was installed. */
+    n->unlimited =
+        limits.absent > 0 || (n->unlimited && (limits.missing > 0 || limits.preset == n->preset));
+    if (n->unlimited && node_enforce_is_offered(n, &now))
+        now.label = ISOLATION_NONE;
     node_enforce_tell(&n->enforce, &now);
     bool begins = n->enforce.means != now.means;
     n->enforce = now;
@@ -146,16 +169,40 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     mps_enable(n->mps, now.means == ISOLATION_MPS);
 }
 
+static bool node_enforce_is_on(void *ctx, struct str uid, uint32_t card)
+{
+    const struct node *n = ctx;
+    return allot_is_on(n->allot, uid, card);
+}
+
+/* Without MPS such a card is for one process, or for none. */
+static const char *node_enforce_mode(const struct gpu_card *c)
+{
+    if (c->compute_mode == NVML_COMPUTE_EXCLUSIVE_PROCESS)
+        return "EXCLUSIVE_PROCESS";
+    return c->compute_mode == NVML_COMPUTE_PROHIBITED ? "PROHIBITED" : NULL;
+}
+
 /* Empty: nothing is wrong with it. */
 static struct str node_enforce_fault(struct node *n, uint32_t index)
 {
     struct str fault = limits_fault(n->limits, index);
     const struct gpu_card *c = gpu_watch_find(n->gpu, index);
+    const char *mode = c == NULL || c->mig ? NULL : node_enforce_mode(c);
+    if (mode != NULL && n->enforce.means != ISOLATION_MPS) {
+        (void)snprintf(n->mps_why[index], GPU_REASON_BYTES,
+                       "the compute mode %s keeps pods from sharing it: nvidia-smi -i %.*s -c "
+                       "DEFAULT ends that",
+                       mode, STR_ARG(c->uuid));
+        return str_of(n->mps_why[index]);
+    }
+    if (node_enforce_is_offered(n, &n->enforce) && !limits_are_required(n->limits, index))
+        return STR("");
     if (n->enforce.means != ISOLATION_MPS || c == NULL)
         return fault;
     if (!n->mps_serves[index])
         return str_of(n->mps_why[index]);
-    const struct override *o = overrides_on(&n->overrides, index);
+    const struct override *o = overrides_on(&n->overrides, index, node_enforce_is_on, n);
     if (o == NULL)
         return mps_fault(n->mps, index);
     (void)snprintf(n->mps_why[index], GPU_REASON_BYTES,

@@ -1,6 +1,6 @@
 /* The routes of cardpack-node: /healthz, /readyz and /metrics. */
-#include "codec/expo.h"
 #include "node/node.h"
+#include "report/expo.h"
 
 #define TEXT "text/plain; charset=utf-8"
 
@@ -11,18 +11,16 @@ static void node_http_text(struct http_request *r, unsigned status, struct str t
     http_request_respond(r, status, TEXT);
 }
 
-static void node_http_ready(const struct node *n, struct http_request *r)
+/* why: if it is not. */
+static void node_http_is(struct http_request *r, bool good, struct str why)
 {
-    struct str missing;
-    if (node_is_ready(n, &missing))
-        node_http_text(r, 200, STR("ok"));
-    else
-        node_http_text(r, 503, missing);
+    node_http_text(r, good ? 200 : 503, good ? STR("ok") : why);
 }
 
 void node_http_handle(void *ctx, struct http_request *r)
 {
     const struct node *n = ctx;
+    struct str why;
     bool health = str_eq(r->path, STR("/healthz"));
     bool ready = str_eq(r->path, STR("/readyz"));
     bool metrics = str_eq(r->path, STR("/metrics"));
@@ -32,9 +30,11 @@ void node_http_handle(void *ctx, struct http_request *r)
         http_request_header(r, "Allow", "GET, HEAD");
         node_http_text(r, 405, STR("use GET"));
     } else if (health) {
-        node_http_text(r, 200, STR("ok"));
+        bool alive = node_is_alive(n, &why);
+        node_http_is(r, alive, why);
     } else if (ready) {
-        node_http_ready(n, r);
+        bool good = node_is_ready(n, &why);
+        node_http_is(r, good, why);
     } else {
         node_metrics_write(n, r->answer);
         http_request_respond(r, 200, EXPO_CONTENT_TYPE);

@@ -1,8 +1,8 @@
 /* Writes /metrics of cardpack-node. */
-#include "codec/expo.h"
 #include "io/process.h"
 #include "node/node.h"
 #include "node/usage/usage_metrics.h"
+#include "report/expo.h"
 
 #define US_DECIMALS 6
 #define NS_DECIMALS 9
@@ -30,23 +30,23 @@ static void node_metrics_rows(struct expo *x, const char *key, const struct node
 
 static void node_metrics_cards(struct expo *x, const struct node *n)
 {
-    size_t n_cards = 0;
-    size_t levels[3] = {0};
     uint64_t units = 0;
-    const struct gpu_card *cards = gpu_watch_cards(n->gpu, &n_cards);
-    for (size_t i = 0; i < n_cards; i++)
-        levels[cards[i].health]++;
-    expo_family(x, EXPO_GAUGE, "cardpack_node_cards", "Cards of the node by health.");
+    expo_family(x, EXPO_GAUGE, "cardpack_node_cards",
+                "Cards of the node by health, as they are announced.");
     node_metrics_rows(x, "health",
-                      (const struct node_row[]){{"healthy", levels[GPU_HEALTHY]},
-                                                {"needs-reset", levels[GPU_WARNED]},
-                                                {"unhealthy", levels[GPU_UNHEALTHY]}},
+                      (const struct node_row[]){{"healthy", n->levels[GPU_HEALTHY]},
+                                                {"needs-reset", n->levels[GPU_WARNED]},
+                                                {"unhealthy", n->levels[GPU_UNHEALTHY]}},
                       3);
     size_t healthy = 0;
     for (size_t i = 0; i < n->offer.n; i++) {
         units += (uint64_t)n->offer.items[i].units;
         healthy += n->offer.items[i].healthy ? 1 : 0;
     }
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_left_out_cards",
+                     "Cards and slices of NVIDIA's library that are not offered.", n->left_out);
+    node_metrics_one(x, EXPO_GAUGE, "cardpack_node_unheard_cards",
+                     "Cards of which the driver reports no XIDs.", n->unheard);
     node_metrics_one(x, EXPO_GAUGE, "cardpack_node_offered_cards",
                      "Cards that the kubelet is offered as healthy.", healthy);
     node_metrics_one(x, EXPO_GAUGE, "cardpack_node_offered_units",
@@ -160,7 +160,7 @@ static void node_metrics_cluster(struct expo *x, const struct node *n)
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_drifts_total",
                      "How often the node was not as it had been announced.", c->drifts);
     node_metrics_one(x, EXPO_GAUGE, "cardpack_node_pods_synced",
-                     "1 if a complete list of the node's pods has arrived.", pods_synced(n->pods));
+                     "1 if the last list of the node's pods was complete.", pods_synced(n->pods));
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_pods_unreadable_total",
                      "Pods that could not be read.", pods_unreadable(n->pods));
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_containers_left_out_total",

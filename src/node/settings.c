@@ -189,6 +189,7 @@ enum settings_row {
     ROW_NVML,
     ROW_MEMORY_UNIT,
     ROW_RESERVE_MEMORY,
+    ROW_CARD_MEMORY,
     ROW_CARDS,
     ROW_LISTEN,
     ROW_COOLDOWN,
@@ -227,6 +228,10 @@ static const struct row rows[ROWS] = {
     [ROW_RESERVE_MEMORY] = {"reserve-memory", "SIZE", "0",
                             "memory of each card that no pod gets, in whole MiB such as 512MiB",
                             settings_set_reserve, FIELD(reserve_bytes, uint64_t)},
+    [ROW_CARD_MEMORY] = {"card-memory", "SIZE", "0",
+                         "memory of each card whose own NVIDIA's library does not tell, in whole "
+                         "MiB such as 96GiB; 0: these cards are not offered",
+                         settings_set_reserve, FIELD(card_bytes, uint64_t)},
     [ROW_CARDS] = {"cards", "all|LIST", "all",
                    "cards that are offered: all, or indices and UUIDs with commas",
                    settings_set_cards, FIELD(cards, struct str)},

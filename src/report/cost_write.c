@@ -13,16 +13,16 @@
 /* In millionths of a card; for fgd what is missing of the best score. Less is better. */
 static int64_t cost_write_of(const struct score *s, const struct node *n)
 {
-    if (s->policy == PACK_BID_PRICE)
+    if (s->policy == POLICY_BID_PRICE)
         return market_cost(&s->ask, n);
-    return 100 - (int64_t)fgd_score(&s->policies->fgd, &s->ask, n);
+    return 100 - (int64_t)fgd_score(&s->learned->fgd, &s->ask, n);
 }
 
 static void cost_write_put_number(struct jwrite *w, const struct score *s, int64_t cost)
 {
     char bytes[48];
     struct buf text = BUF_ON(bytes);
-    if (s->policy == PACK_FGD) {
+    if (s->policy == POLICY_FGD) {
         jwrite_i64_at(w, STR("score"), 100 - cost);
         return;
     }
@@ -161,7 +161,7 @@ static void cost_write_put_rest(struct buf *to, const struct score *s, const str
         buf_printf(to, " would have %u to %u %% left", rest->least, most);
     else
         buf_printf(to, " would have %u %% left", most);
-    cost_write_put_use(to, &s->policies->fgd, n, rest);
+    cost_write_put_use(to, &s->learned->fgd, n, rest);
 }
 
 static void cost_write_put_why(struct jwrite *w, const struct cost_write *c, const struct node *n,
@@ -172,7 +172,7 @@ static void cost_write_put_why(struct jwrite *w, const struct cost_write *c, con
     struct rest rest;
     struct str best = n == c->best ? STR_NULL : c->best->name;
     int64_t more = cost - cost_write_of(c->score, c->best);
-    if (c->score->policy == PACK_FGD)
+    if (c->score->policy == POLICY_FGD)
         cost_write_put_score(&text, cost, more, best);
     else
         cost_write_put_cost(&text, cost, more, best);

@@ -1,14 +1,14 @@
 /* Evaluates all nodes for one pod and writes each verdict, with a reason for each card, as JSON. */
 #include "report/explain_write.h"
 
-#include "codec/jwrite.h"
-#include "codec/stamp.h"
 #include "core/limit.h"
-#include "core/plan.h"
-#include "core/score.h"
-#include "core/uses.h"
+#include "core/place/score.h"
+#include "core/state/uses.h"
+#include "objects/stamp.h"
 #include "report/cost_write.h"
+#include "report/plan.h"
 #include "report/reason.h"
+#include "json/jwrite.h"
 
 #include <stdlib.h>
 
@@ -57,7 +57,8 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
 {
     const struct cache *c = e->cache;
     size_t cursor = 0;
-    enum pack policy = pack_choose(e->request.node_policy, PACK_UNSET, c->settings.node_policy);
+    enum policy policy =
+        policy_choose(e->request.node_policy, POLICY_UNSET, c->settings.node_policy);
     score_begin(&e->score, &e->request, policy);
     e->entries = arena_array(a, c->nodes.n, sizeof(*e->entries));
     if (e->entries == NULL)

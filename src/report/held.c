@@ -13,6 +13,8 @@ static void held_fill(struct held_walk *w)
 {
     for (const struct pod *p = w->node->pods; p != NULL; p = p->next) {
         const struct holding *h = p->holding;
+        if (!node_serves(w->node, p->request))
+            continue;
         for (uint32_t i = 0; i < h->n_shares || (i == 0 && p->request->mem > 0); i++) {
             const struct share *s = i < h->n_shares ? &h->shares[i] : NULL;
             uint32_t at = w->ends[held_place_of(w->node, s)]++;

@@ -5,9 +5,9 @@
  */
 #include "report/inspect_write.h"
 
-#include "codec/jwrite.h"
-#include "codec/stamp.h"
+#include "objects/stamp.h"
 #include "report/held.h"
+#include "json/jwrite.h"
 
 #include <stdlib.h>
 

@@ -2,8 +2,8 @@
  * nodes. */
 #include "report/lack_write.h"
 
-#include "core/gpushare.h"
-#include "core/holding.h"
+#include "core/dialect/gpushare.h"
+#include "core/state/holding.h"
 #include "report/reason.h"
 
 /* Longest name or list from an annotation that a reason quotes, in bytes. */

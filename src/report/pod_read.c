@@ -2,7 +2,7 @@
 #include "report/pod_read.h"
 
 #include "base/limit.h"
-#include "codec/yaml.h"
+#include "json/yaml.h"
 
 struct str pod_read_json(struct str body, struct arena *a, struct err *reterr)
 {

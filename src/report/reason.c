@@ -4,7 +4,7 @@
  */
 #include "report/reason.h"
 
-#include "core/swap.h"
+#include "core/state/swap.h"
 #include "report/lack_write.h"
 
 static void reason_put_marks(struct buf *out, const struct card *c)

@@ -1,13 +1,13 @@
 /* Reads a fit question, lets plan.h place the replicas, and writes the answer. */
 #include "report/whatif.h"
 
-#include "codec/jwrite.h"
 #include "core/limit.h"
-#include "core/plan.h"
 #include "report/explain_write.h"
 #include "report/lack_write.h"
+#include "report/plan.h"
 #include "report/pod_read.h"
 #include "report/reason.h"
+#include "json/jwrite.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/node.h"
+#include "core/state/node.h"
 #include "sim/workload.h"
 
 /*

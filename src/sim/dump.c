@@ -2,10 +2,10 @@
 #include "sim/dump.h"
 
 #include "base/sort.h"
-#include "codec/jcut.h"
-#include "codec/kube.h"
-#include "codec/yaml.h"
+#include "objects/kube.h"
 #include "sim/limit.h"
+#include "json/jcut.h"
+#include "json/yaml.h"
 
 /* A pod that asks for cards, until the pods are in order. */
 struct seen_pod {

@@ -1,8 +1,8 @@
 /* Lets one pod after another arrive until the next one fits nowhere. */
 #include "sim/fit.h"
 
-#include "core/fit.h"
-#include "core/verdict.h"
+#include "core/place/fit.h"
+#include "core/request/verdict.h"
 
 #include "report/lack_write.h"
 #include <stdlib.h>

@@ -5,12 +5,12 @@
 
 bool sim_policy_parse(struct str name, struct sim_policy *ret)
 {
-    struct sim_policy p = {.name = name, .pack = PACK_BINPACK};
+    struct sim_policy p = {.name = name, .policy = POLICY_BINPACK};
     p.bestfit = str_eq(name, STR("bestfit"));
     p.foresees = str_eq(name, STR("fgd-paper"));
     if (p.foresees)
-        p.pack = PACK_FGD;
-    else if (!p.bestfit && !pack_parse(name, &p.pack))
+        p.policy = POLICY_FGD;
+    else if (!p.bestfit && !policy_parse(name, &p.policy))
         return false;
     *ret = p;
     return true;
@@ -21,7 +21,7 @@ uint64_t sim_policy_score(const struct sim_policy *p, const struct node *n, stru
 {
     if (p->bestfit)
         return bestfit_score(n, left, s);
-    if (!request_shares(&s->request) && !pack_has_costs(score->policy))
+    if (!request_shares(&s->request) && !policy_has_costs(score->policy))
         return SCORE_BEST - 1;
     return score_node(score, n);
 }

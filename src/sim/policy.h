@@ -1,17 +1,17 @@
 /*
- * The policies that a simulation compares: those of core/pack.h, under which a node has the score
- * that the daemon gives it, and two that only the simulator has: `bestfit`, the paper's reference,
- * and `fgd-paper`, which is fgd that knows all pods of the workload before the first one comes, as
- * in the paper.
+ * The policies that a simulation compares: those of core/request/policy.h, under which a node has
+ * the score that the daemon gives it, and two that only the simulator has: `bestfit`, the paper's
+ * reference, and `fgd-paper`, which is fgd that knows all pods of the workload before the first one
+ * comes, as in the paper.
  */
 #pragma once
 
-#include "core/score.h"
+#include "core/place/score.h"
 #include "sim/workload.h"
 
 struct sim_policy {
     struct str name;
-    enum pack pack; /* of nodes and of cards */
+    enum policy policy; /* of nodes and of cards */
     bool bestfit;
     bool foresees;
 };
@@ -19,7 +19,7 @@ struct sim_policy {
 bool sim_policy_parse(struct str name, struct sim_policy *ret);
 
 /* The names of all policies. */
-#define SIM_POLICY_WORDS "binpack|spread|fgd|bid-price|bestfit|fgd-paper"
+#define SIM_POLICY_WORDS POLICY_WORDS "|bestfit|fgd-paper"
 
 /* How good a feasible node is, as score_node; `left` is its CPU and memory. score is
  * that of the request, begun. A pod that asks for no card has the same score on every node under

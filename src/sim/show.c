@@ -1,8 +1,8 @@
 /* Numbers have as many digits as make sense beside other seeds: two in tables, four elsewhere. */
 #include "sim/show.h"
 
-#include "codec/jwrite.h"
 #include "report/table.h"
+#include "json/jwrite.h"
 
 static void show_number(struct jwrite *w, const char *key, double x)
 {

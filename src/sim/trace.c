@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "core/limit.h"
 #include "sim/csv.h"
 

@@ -1,9 +1,9 @@
 /* The nodes and shapes of a simulation, copied from the views of a reader. */
 #include "sim/workload.h"
 
-#include "core/cache.h"
-#include "core/fit.h"
-#include "core/holding.h"
+#include "core/cache/cache.h"
+#include "core/place/fit.h"
+#include "core/state/holding.h"
 #include "sim/limit.h"
 
 static const struct map_seed workload_seed = {UINT64_C(0x736861706573), UINT64_C(0x63617264)};

@@ -9,7 +9,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/request.h"
+#include "core/request/request.h"
 
 struct sim_node {
     struct node_view view;

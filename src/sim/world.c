@@ -3,8 +3,8 @@
 
 #include "base/mem.h"
 #include "base/sort.h"
-#include "core/fit.h"
-#include "core/plan.h"
+#include "core/place/fit.h"
+#include "report/plan.h"
 #include "sim/limit.h"
 
 /* ---- nodes ---- */
@@ -91,12 +91,12 @@ static void world_look(struct world_place *p)
 /* The daemon lets the policies learn in steps between requests; here they are done at once. */
 static void world_learn(struct world *w)
 {
-    struct policies *p = &w->cache.policies;
-    if (w->settings.policy->foresees || !pack_has_costs(w->settings.policy->pack) ||
-        !policies_are_due(p))
+    struct learned_costs *p = &w->cache.learned;
+    if (w->settings.policy->foresees || !policy_has_costs(w->settings.policy->policy) ||
+        !learned_costs_are_due(p))
         return;
-    if (policies_begin(p, &w->cache.nodes))
-        while (policies_step(p)) {
+    if (learned_costs_begin(p, &w->cache.nodes))
+        while (learned_costs_step(p)) {
         }
     w->lesson++;
 }
@@ -105,7 +105,7 @@ static void world_learn(struct world *w)
 static void world_foresee(struct world *w)
 {
     const struct sim_workload *all = w->settings.workload;
-    struct policies *p = &w->cache.policies;
+    struct learned_costs *p = &w->cache.learned;
     if (!w->settings.policy->foresees)
         return;
     p->market.shapes.ageless = true;
@@ -178,8 +178,8 @@ enum errc world_init(struct world *w, const struct world_settings *settings, str
     *w = (struct world){.settings = *settings};
     assert(settings->workload->n_nodes > 0);
     cache_init(&w->cache, (struct map_seed){settings->seed, settings->seed});
-    w->cache.settings.card_policy = settings->policy->pack;
-    w->cache.settings.node_policy = settings->policy->pack;
+    w->cache.settings.card_policy = settings->policy->policy;
+    w->cache.settings.node_policy = settings->policy->policy;
     rng_init(&w->rng, settings->seed, RNG_NODES);
     enum errc code = world_make_room(w, reterr);
     if (code == OK)
@@ -333,7 +333,7 @@ static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v
     struct request r;
     request_load(&r, &w->settings.workload->shapes[shape].request);
     cache_resolve(&w->cache, v->uid, &r);
-    score_begin(&w->score, &r, w->settings.policy->pack);
+    score_begin(&w->score, &r, w->settings.policy->policy);
     uint32_t at = world_choose(w, shape, &r);
     *ret = at;
     if (at == UINT32_MAX)

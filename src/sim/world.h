@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "sim/policy.h"
 #include "sim/rng.h"
 

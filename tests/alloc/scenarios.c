@@ -23,7 +23,7 @@
 /* All PodDisruptionBudgets are watched, and the cache equals the API server's. */
 static bool budgets_are_true(const struct world *w)
 {
-    if (w->budgets == NULL || !w->budgets->listed)
+    if (w->budgets == NULL || w->budgets->epoch == 0)
         return false;
     for (unsigned i = 0; i < MAX_BUDGETS; i++) {
         const struct budget_object *o = &store.budgets[i];

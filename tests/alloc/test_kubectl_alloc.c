@@ -191,7 +191,7 @@ static void run(const char *line, const struct alloc_plan *plan, struct outcome 
 }
 
 /* What is wrong with the outcome; NULL: nothing. */
-static const char *judge(const struct outcome *o, const struct outcome *right, bool is_version)
+static const char *evaluate(const struct outcome *o, const struct outcome *right, bool is_version)
 {
     if (!WIFEXITED(o->status))
         return "it was ended by a signal";
@@ -222,7 +222,7 @@ static bool climb(const char *line, const struct outcome *right, enum alloc_owne
     for (; missed < MISSES && nth < NTH_MAX; nth += every) {
         struct alloc_plan plan = {.owner = owner, .first = nth, .last = once ? nth : SIZE_MAX};
         run(line, &plan, &o);
-        const char *wrong = judge(&o, right, strstr(line, " version ") != NULL);
+        const char *wrong = evaluate(&o, right, strstr(line, " version ") != NULL);
         missed = report->hit ? 0 : missed + 1;
         if (wrong == NULL)
             continue;

@@ -143,7 +143,7 @@ static bool answered(const struct http_peer *p, struct answer *ret)
 
 /* The answer must be right, or an error if an allocation failed; when memory is available again it
  * must become right. */
-static bool judge(const struct step *s, const struct answer *a)
+static bool evaluate(const struct step *s, const struct answer *a)
 {
     bool error = a->status == 0 || a->status == 503;
     if (error)
@@ -175,7 +175,7 @@ static bool step_ask(const struct step *s)
             world_fail("%s %s is never answered", s->method, s->path);
         return false;
     }
-    bool good = judge(s, &a);
+    bool good = evaluate(s, &a);
     http_close(p);
     if (good)
         return true;
@@ -392,7 +392,7 @@ static int run_main(void)
 }
 
 /* The program ended without being told to: allowed only for lack of memory. */
-static void judge_end(int status)
+static void evaluate_end(int status)
 {
     struct stat log;
     int bad = fstat(output, &log);
@@ -410,7 +410,7 @@ static void judge_end(int status)
 }
 
 /* Requests under way at the end: answered, refused, or their connection closed. */
-static void judge_calls(void)
+static void evaluate_calls(void)
 {
     const struct step *s = w.scenario->steps;
     size_t i = 0;
@@ -422,7 +422,7 @@ static void judge_calls(void)
         if (!answered(&w.calls[i], &a))
             world_fail("%s %s was left alone", s->method, s->path);
         w.step = s;
-        (void)judge(s, &a);
+        (void)evaluate(s, &a);
         i++;
     }
 }
@@ -453,8 +453,8 @@ struct run_result world_run(const struct scenario *s, enum plan_mode mode, enum 
         begin_step(s->steps + 1);
     }
     int status = run_main();
-    judge_end(status);
-    judge_calls();
+    evaluate_end(status);
+    evaluate_calls();
     struct run_result result = {.count = interpose_count(owner), .hit = interpose_hit()};
     interpose_disarm();
     if (interpose_live() != live)

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "api.h"
-#include "core/budget.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
+#include "core/preempt/budget.h"
 #include "interpose.h"
 
 struct world;

@@ -2,7 +2,7 @@
  * Names of the resources and annotations of other device plugins than gpushare's, and how their
  * annotations name cards. From the plugins' own sources (volcano-sh/devices,
  * elastic-ai/elastic-gpu-agent, tkestack/gpu-manager, Project-HAMi/HAMi,
- * Project-HAMi/volcano-vgpu-device-plugin), and not from core/dialect.h: the oracle of the
+ * Project-HAMi/volcano-vgpu-device-plugin), and not from core/dialect/dialect.h: the oracle of the
  * simulation shares nothing with cardpack.
  *
  * In struct pod_object: Volcano's gpu-index is `idx`, and its times and acknowledgement are

@@ -269,8 +269,21 @@ static void table(struct text *t, const struct node_object *n)
     text_done(&inner);
 }
 
+/* The kubelet sets what a plugin that is gone has reported to 0, and never removes it
+ * (pkg/kubelet/nodestatus/setters.go, MachineInfo). */
+static void left_by_plugins(struct text *t, const struct node_object *n)
+{
+    for (unsigned i = 0; i < PLUGINS; i++) {
+        if ((n->left & 1U << i) != 0 && i != n->plugin)
+            quantity(
+                t, plugin_has_devices((enum plugin)i) ? plugin_names[i].count : plugin_names[i].mem,
+                0);
+    }
+}
+
 static void capacity(struct text *t, const struct node_object *n)
 {
+    left_by_plugins(t, n);
     if (plugin_has_devices(n->plugin)) {
         quantity(t, plugin_names[n->plugin].count, plugin_parts(n));
         return;
@@ -281,6 +294,7 @@ static void capacity(struct text *t, const struct node_object *n)
                  ? 100 * n->count
                  : n->count);
     quantity(t, "nvidia.com/gpu", n->exclusive);
+    quantity(t, "nvidia.com/gpu.shared", n->exclusive < 0 ? -1 : 0);
 }
 
 static void node(struct text *t, const struct node_object *n)

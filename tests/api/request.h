@@ -5,7 +5,7 @@
 #pragma once
 
 #include "api/text.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
 
 enum {
     API_BUDGETS = CACHE_ALL_KINDS, /* a kind of objects that the cache does not hold */

@@ -142,8 +142,9 @@ struct node_object {
     int64_t mem;         /* -1: absent */
     int64_t count;       /* -1: absent */
     int64_t allocatable; /* -1: absent */
-    int64_t exclusive;   /* of nvidia.com/gpu; -1: absent */
-    int64_t memory;      /* allocatable of the host; 0: absent */
+    int64_t exclusive;   /* of nvidia.com/gpu, and then 0 of its other names; -1: absent */
+    unsigned left;  /* a bit for each plugin that was here: the kubelet keeps its names, with 0 */
+    int64_t memory; /* allocatable of the host; 0: absent */
     bool has_table;
     bool bad_table; /* cannot be read */
     unsigned n_table;

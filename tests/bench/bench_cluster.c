@@ -1,7 +1,7 @@
 /* Builds the benchmarks' cluster and its JSON; see bench_cluster.h. */
 #include "bench_cluster.h"
-#include "codec/limit.h"
 #include "core/limit.h"
+#include "objects/limit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
 
 #define BENCH_CARD_MEM 80
 

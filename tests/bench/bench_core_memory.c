@@ -7,7 +7,7 @@
  * requests in one Deployment, and pods of Jobs, each with its own labels.
  */
 #include "bench.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
 
 #include <malloc.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  */
 #include "bench.h"
 #include "bench_cluster.h"
-#include "codec/extender.h"
+#include "extender/extender.h"
 #include "verbs_fixture.h"
 
 #include <stdio.h>
@@ -137,9 +137,9 @@ static struct str names_of(const struct buf *answer)
 
 static void learn(struct decision *d)
 {
-    struct policies *p = &d->verbs.service.cache.policies;
-    if (policies_begin(p, &d->verbs.service.cache.nodes)) {
-        while (policies_step(p)) {
+    struct learned_costs *p = &d->verbs.service.cache.learned;
+    if (learned_costs_begin(p, &d->verbs.service.cache.nodes)) {
+        while (learned_costs_step(p)) {
         }
     }
 }
@@ -244,7 +244,7 @@ static size_t change(void *ctx)
     return 1;
 }
 
-static void measure(enum pack policy)
+static void measure(enum policy policy)
 {
     static struct decision d;
     d = (struct decision){.random = 88172645463325252U};
@@ -266,7 +266,7 @@ static void measure(enum pack policy)
     bench_turns_alone(sides, COUNT_OF(sides), ROUNDS);
     for (int i = 1; i <= 2; i++) {
         char what[64];
-        (void)snprintf(what, sizeof(what), "%s, %s", pack_name(policy),
+        (void)snprintf(what, sizeof(what), "%s, %s", policy_name(policy),
                        i == 1 ? "a shape seen before" : "the first time");
         bench_figure(&(struct figure){.table = "decision",
                                       .what = what,
@@ -286,12 +286,13 @@ static void measure(enum pack policy)
 /* Arguments: the policies; by default all. */
 int main(int argc, char **argv)
 {
-    static const enum pack policies[] = {PACK_BINPACK, PACK_SPREAD, PACK_FGD, PACK_BID_PRICE};
+    static const enum policy policies[] = {POLICY_BINPACK, POLICY_SPREAD, POLICY_FGD,
+                                           POLICY_BID_PRICE};
 
     for (size_t i = 0; i < COUNT_OF(policies); i++) {
         bool asked = argc == 1;
         for (int k = 1; k < argc; k++)
-            asked = asked || strcmp(argv[k], pack_name(policies[i])) == 0;
+            asked = asked || strcmp(argv[k], policy_name(policies[i])) == 0;
         if (asked)
             measure(policies[i]);
     }

@@ -2,7 +2,7 @@
 #include "feed.h"
 
 #include "base/limit.h"
-#include "codec/watch.h"
+#include "objects/watch.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "codec/jcut.h"
 #include "kube/ingest.h"
+#include "json/jcut.h"
 
 struct feed {
     struct ingest ingest;

@@ -1,14 +1,15 @@
 """
-Writes the benchmarks' figures for people: Markdown tables and pictures of the curves in
-docs/performance.md, or one table of the figures that have a target.
+Writes the benchmarks' figures for people: all of them as Markdown tables, those that docs/performance.md
+has a place for, or one table of the figures that have a target.
 
     report.py targets FIGURES                  prints the figures that have a target
-    report.py write FIGURES DOCUMENT [BUILD]   between the document's markers, and pictures beside it
+    report.py tables FIGURES                   prints all tables
+    report.py write FIGURES DOCUMENT [BUILD]   between the document's markers
     report.py count FIGURES                    how many there are
 
 FIGURES holds a line of JSON for each, as bench_figure of bench.c writes it. In the document,
 "<!-- figures: TABLE -->" to "<!-- end -->" holds a table, that of name "targets" all figures with a
-target, and "<!-- machine -->" what they were measured on. Tables without figures stay as they are, so
+target (of several kinds of request the worst), and "<!-- machine -->" what they were measured on. Tables without figures stay as they are, so
 do the targets of a table without, and the machine as long as any of those is left.
 """
 
@@ -18,16 +19,10 @@ import json
 import os
 import platform
 import re
-import statistics
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from chart import Chart, Curve, draw  # noqa: E402
 
 Figure = dict[str, Any]
 
@@ -36,39 +31,6 @@ MARKED = re.compile(
     r"(?P<old>.*?)(?P<end><!-- end -->)",
     re.DOTALL,
 )
-
-TITLES = {
-    "filter": "Filter in process",
-    "prioritize": "Prioritize in process",
-    "filter-http": "Filter over HTTP",
-    "prioritize-http": "Prioritize over HTTP",
-    "memory": "Resident memory, of 100,000 pods",
-    "memory-pods": "Resident memory, by pods",
-    "memory-peak": "Peak of resident memory",
-    "memory-peak-pods": "Peak of resident memory, by pods",
-    "memory-http": "Memory that requests leave behind",
-    "echo-http": "An echo of as many bytes",
-    "http-server": "An echo by cardpack's server",
-    "start": "Start to ready",
-    "start-pods": "Start to ready, by pods",
-    "core-memory": "Memory of nodes and pods",
-    "sync": "First list",
-    "bind": "Binds with the API server answering in 10 ms",
-    "allocations": "Allocations of one request",
-    "growth-names": "Names in the request, of a cluster of 50,000 nodes",
-    "growth-nodes": "1,000 names, of ever larger clusters",
-    "growth-cards": "1,000 names, of nodes with ever more cards",
-    "growth-pods": "1,000 names, and pods on all the other nodes",
-    "growth-crowd": "1,000 names, of nodes with ever more pods",
-    "node": "cardpack-node with 8 cards and 100 pods",
-    "placement": "Share of the cards that bid-price fills",
-    "placement-churn": "Share of the requests that bid-price rejects while pods come and go",
-}
-
-
-# In the first table nearly all values are 0; of the others, those on one core have a picture.
-NO_PICTURE = ("allocations", "filter-http-apart", "prioritize-http-apart", "echo-http-apart", "http-server-apart")
-
 
 def identity(figure: Figure) -> tuple[Any, ...]:
     """The fields that are equal when the figure is measured again."""
@@ -111,11 +73,6 @@ def amount(value: float, unit: str) -> str:
         if us >= size * 0.9995:
             return f"{digits(us / size)} {name}"
     return f"{digits(us * 1e3)} ns"
-
-
-def tick(unit: str, value: float) -> str:
-    """The same for an axis."""
-    return amount(value, unit) if unit in TO_US else digits(value)
 
 
 def ratio(figure: Figure) -> float:
@@ -200,6 +157,28 @@ def listed(figures: list[Figure]) -> str:
     return rows_to_markdown(head, rows)
 
 
+def margin(figure: Figure) -> float:
+    """How far a figure, which has a target, is beyond it: above 1 it misses the target."""
+    got, target = ratio(figure), figure["target"]
+    if figure["sense"] == "at most":
+        return float(got / target)
+    return float(target / got) if got else float("inf")
+
+
+def worst_kinds(figures: list[Figure]) -> list[Figure]:
+    """Of the figures of a table "kinds-...", which are "KIND: CASE", the worst kind of each case."""
+    worst: dict[Any, Figure] = {}
+    for f in figures:
+        kind, colon, case = f["what"].partition(": ")
+        if not f["table"].startswith("kinds-") or not colon or "target" not in f:
+            worst[identity(f)] = f
+            continue
+        key = (f["table"], case)
+        if key not in worst or margin(f) > margin(worst[key]):
+            worst[key] = f | {"what": f"{case} ({kind})"}
+    return list(worst.values())
+
+
 def target_rows(figures: list[Figure]) -> list[list[str]]:
     """The figures with a target, from all tables."""
     rows = []
@@ -223,53 +202,6 @@ def to_text(head: list[str], rows: list[list[str]]) -> str:
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in [head, *rows]]
     return "\n".join(line.rstrip() for line in lines)
-
-
-# ---- pictures ----
-
-
-def steadied(figures: list[Figure]) -> list[Figure]:
-    """The ratios times the median of the limits: this removes the machine's noise."""
-    limits = [f["limit"] for f in figures if "limit" in f]
-    if not limits:
-        return figures
-    usual = statistics.median(limits)
-    return [f | {"value": ratio(f) * usual} for f in figures]
-
-
-def chart_of(table: str, figures: list[Figure]) -> Chart | None:
-    """
-    Curves of value and limit, for figures of the same kind as the first one, at two or more points;
-    None without such figures.
-    """
-    unit = figures[0]["unit"]
-    same_unit = [f for f in figures if "by" in f and f["unit"] == unit]
-    places = Counter(what for what, _ in {(f["what"], f["x"]) for f in same_unit})
-    with_x = [f for f in same_unit if places[f["what"]] > 1]
-    whats = unique(f["what"] for f in with_x)
-    curves: list[Curve] = []
-
-    def points(some: Iterable[Figure], key: str) -> list[tuple[float, float]]:
-        return sorted({f["x"]: (float(f["x"]), float(f[key])) for f in some}.values())
-
-    # The limit of a growth is its own first point, measured again by turns with each of the others.
-    grows = table.startswith("growth-")
-    for colour, what in enumerate(whats):
-        mine = [f for f in with_x if f["what"] == what]
-        curves.append(Curve(what, points(steadied(mine) if grows else mine, "value"), colour=colour))
-    if not curves:
-        return None
-    besides = [] if grows else unique(f.get("beside") for f in with_x)
-    for beside in filter(None, besides):
-        those = [f for f in with_x if f.get("beside") == beside]
-        limits = {what: points((f for f in those if f["what"] == what), "limit") for what in unique(f["what"] for f in those)}
-        first, *others = limits
-        curves.append(Curve(beside, limits[first], limit=True))
-        # With several limits for each case, the first case's limit is printed for all.
-        if len(besides) == 1:
-            curves += [Curve(f"{beside}: {what}", limits[what], limit=True) for what in others if limits[what] != limits[first]]
-    title = TITLES.get(table, table) + ("" if unit in TO_US else f", {unit}")
-    return Chart(title, with_x[0]["by"], curves, lambda v: tick(unit, v))
 
 
 # ---- the document ----
@@ -308,7 +240,7 @@ def table_of(row: list[str]) -> str:
 
 def merged_targets(old: list[list[str]], figures: list[Figure]) -> list[list[str]]:
     """Each table's rows at their old place; new tables at the end."""
-    rows = target_rows(figures)
+    rows = target_rows(worst_kinds(figures))
     for row in rows:
         row[-1] = "**missed**" if row[-1] == "missed" else row[-1]
     measured = {f["table"] for f in figures}
@@ -318,21 +250,15 @@ def merged_targets(old: list[list[str]], figures: list[Figure]) -> list[list[str
     return merged
 
 
-def table_text(table: str, figures: list[Figure], pictures: Path) -> str | None:
-    """The text between the markers; None: not measured. Also draws the picture."""
+def table_text(table: str, figures: list[Figure]) -> str | None:
+    """The table in Markdown; None: not measured."""
     mine = [f for f in figures if f["table"] == table]
     if not mine:
         return None
-    chart = None if table in NO_PICTURE else chart_of(table, mine)
-    text = pivot(mine) if is_pivotal(mine) else listed(mine)
-    if chart is None:
-        return f"\n{text}\n"
-    pictures.mkdir(exist_ok=True)
-    (pictures / f"{table}.svg").write_text(draw(chart), encoding="utf-8")
-    return f"\n![{chart.title}]({pictures.name}/{table}.svg)\n\n{text}\n"
+    return f"\n{pivot(mine) if is_pivotal(mine) else listed(mine)}\n"
 
 
-def fill(document: str, figures: list[Figure], pictures: Path, build: str | None) -> str:
+def fill(document: str, figures: list[Figure], build: str | None) -> str:
     """The document with new text between its markers."""
 
     old = old_targets(document)
@@ -345,16 +271,10 @@ def fill(document: str, figures: list[Figure], pictures: Path, build: str | None
         elif match["table"] == "targets":
             text = rows_to_markdown(TARGET_HEAD, merged_targets(old, figures))
         elif match["table"]:
-            text = table_text(match["table"], figures, pictures)
+            text = table_text(match["table"], figures)
         return match[0] if text is None else match["begin"] + text + match["end"]
 
     return MARKED.sub(replace, document)
-
-
-def unplaced(document: str, figures: list[Figure]) -> list[str]:
-    """Tables without a marker in the document."""
-    known = {m["table"] for m in MARKED.finditer(document)}
-    return [t for t in unique(f["table"] for f in figures) if t not in known]
 
 
 def main(arguments: list[str]) -> int:
@@ -367,14 +287,13 @@ def main(arguments: list[str]) -> int:
     elif verb == "targets":
         rows = target_rows(figures)
         print(to_text(TARGET_HEAD, rows) if rows else "none of these figures has a target")
+    elif verb == "tables":
+        for table in unique(f["table"] for f in figures):
+            print(f"## {table}\n{table_text(table, figures)}")
     elif verb == "write":
         document = Path(rest[0])
         text = document.read_text(encoding="utf-8")
-        for table in unplaced(text, figures):
-            print(f"{document}: no place for the table {table}", file=sys.stderr)
-        build = rest[1] if len(rest) > 1 else None
-        pictures = document.with_suffix("")
-        document.write_text(fill(text, figures, pictures, build), encoding="utf-8")
+        document.write_text(fill(text, figures, rest[1] if len(rest) > 1 else None), encoding="utf-8")
     else:
         print(__doc__, file=sys.stderr)
         return 2

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that figures become the right tables, verdicts and pictures.
+"""Proves that figures become the right tables and verdicts.
 
 python3 -m unittest tests/bench/report_test.py
 """
@@ -11,7 +11,6 @@ import re
 import sys
 import tempfile
 import unittest
-import xml.etree.ElementTree as ET
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import report  # noqa: E402
 import scheduler_report  # noqa: E402
-from chart import Axis, Chart, Curve, draw, spread  # noqa: E402
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def figure(**more: Any) -> report.Figure:
@@ -134,7 +130,6 @@ class Tables(unittest.TestCase):
         figures = [*curve("a", {1: 2.0, 10: 3.0}), figure(what="b")]
         self.assertFalse(report.is_pivotal(figures))
         self.assertIn("| b |  | 2 µs |", report.listed(figures))
-        self.assertIsNotNone(report.chart_of("t", figures))
 
     def test_growth_has_a_column_for_each_curve(self) -> None:
         """And a row for each x, in order."""
@@ -195,105 +190,16 @@ class Document(unittest.TestCase):
         self.assertEqual(rows, [("t", "1"), ("u", "2"), ("v", "4")])
         self.assertIn("| cores | 77 |", text)
 
-    def test_curves_have_a_picture(self) -> None:
-        """Other tables have none."""
-        self.assertIn("![t](page/t.svg)", self.write(curve("a", {1: 2.0, 10: 3.0})))
-        self.assertTrue((self.path.parent / "page" / "t.svg").exists())
-        self.assertNotIn("svg", self.write(curve("a", {1: 2.0})))
-
-    def test_a_table_without_a_place_is_noticed(self) -> None:
-        """Otherwise its figures would be missing without notice."""
-        self.assertEqual(report.unplaced(self.TEXT, [figure(), figure(table="new")]), ["new"])
-
-
-class Pictures(unittest.TestCase):
-    """SVG."""
-
-    def chart(self) -> Chart:
-        """Two curves and a limit."""
-        a = Curve("up & <away>", [(1, 10), (100, 1000), (10000, 100000)], colour=0)
-        b = Curve("flat", [(1, 50), (10000, 60)], colour=1)
-        return Chart("T", "names", [a, b, Curve("copy", [(1, 1), (10000, 9)], limit=True)])
-
-    def test_growth_is_drawn_without_what_the_machine_did(self) -> None:
-        """If the first point and a later one are both twice as slow, the drawn growth is the same."""
-        figures = [
-            figure(table="growth-t", by="n", x=x, value=v, beside="one", limit=limit)
-            for x, v, limit in ((1, 10, 10), (2, 20, 20), (3, 12, 10))
+    def test_of_kinds_of_requests_the_worst_is_a_target(self) -> None:
+        """Its row names it; all others are in the table of all figures."""
+        kinds = [
+            {**pair(value, 2, 3, "at most"), "table": "kinds-5", "what": f"{kind}: filter"}
+            for kind, value in (("memory", 4), ("percent", 9), ("cores", 6))
         ]
-        chart = report.chart_of("growth-t", figures)
-        self.assertIsNotNone(chart)
-        assert chart is not None
-        self.assertEqual([c.points for c in chart.curves], [[(1, 10), (2, 10), (3, 12)]])
-        plain = report.chart_of("t", figures)
-        assert plain is not None
-        self.assertEqual([c.limit for c in plain.curves], [False, True])
-        self.assertEqual(plain.curves[0].points, [(1, 10), (2, 20), (3, 12)])
-
-    def test_each_case_has_its_own_limit(self) -> None:
-        """
-        Except if it equals the first case's limit; and several kinds of limits for each case would be
-        too many.
-        """
-
-        def limits(figures: list[report.Figure]) -> list[tuple[str, list[tuple[float, float]]]]:
-            chart = report.chart_of("t", figures)
-            assert chart is not None
-            return [(c.name, c.points) for c in chart.curves if c.limit]
-
-        few = curve("fits", {1: 5, 10: 6}, beside="echo", limit=2)
-        few += curve("as few", {1: 7, 10: 8}, beside="echo", limit=2)
-        self.assertEqual(limits(few), [("echo", [(1, 2), (10, 2)])])
-        more = few + curve("none fits", {1: 7, 10: 8}, beside="echo", limit=3)
-        self.assertEqual(limits(more), [("echo", [(1, 2), (10, 2)]), ("echo: none fits", [(1, 3), (10, 3)])])
-        kinds = more + curve("fits", {1: 5, 10: 6}, beside="copy", limit=1)
-        self.assertEqual([name for name, _ in limits(kinds)], ["echo", "copy"])
-
-    def test_it_is_small_and_well_formed(self) -> None:
-        """Less than 10 KB, every curve in it, every name."""
-        text = draw(self.chart())
-        root = ET.fromstring(text)
-        self.assertLess(len(text.encode()), 10000)
-        self.assertEqual(len(root.findall(f"{SVG}path")), 3)
-        names = [t.text for t in root.findall(f"{SVG}text")]
-        for name in ("T", "names", "up & <away>", "flat", "copy"):
-            self.assertIn(name, names)
-
-    def test_all_is_within(self) -> None:
-        """No point and no text outside of the picture."""
-        root = ET.fromstring(draw(self.chart()))
-        width, height = float(root.attrib["width"]), float(root.attrib["height"])
-        for at in root.findall(f"{SVG}circle"):
-            self.assertTrue(0 < float(at.attrib["cx"]) < width)
-            self.assertTrue(0 < float(at.attrib["cy"]) < height)
-        for text in root.findall(f"{SVG}text"):
-            self.assertTrue(0 < float(text.attrib["x"]) < width)
-            self.assertTrue(0 < float(text.attrib["y"]) < height)
-
-    def test_decades_are_equally_far_apart(self) -> None:
-        """No value before the first decade has a position."""
-        axis = Axis([0, 1, 10, 1000], whole=True)
-        places = [axis.at(v) for v in (0, 1, 10, 100, 1000)]
-        self.assertEqual(places[0], 0)
-        self.assertAlmostEqual(places[4], 1)
-        self.assertAlmostEqual(places[2] - places[1], places[4] - places[3])
-        self.assertGreater(places[1], places[0])
-
-    def test_small_spans_are_linear_from_nothing(self) -> None:
-        """So that heights can be compared."""
-        axis = Axis([10, 20], whole=True)
-        self.assertFalse(axis.log)
-        self.assertAlmostEqual(axis.at(20), 2 * axis.at(10))
-
-    def test_labels_keep_apart_and_in_order(self) -> None:
-        """Also at the edge."""
-        places = spread([100, 101, 99, 300], 15, 60, 300)
-        self.assertLess(places[2], places[0])
-        self.assertLess(places[0], places[1])
-        ordered = sorted(places)
-        for above, below in zip(ordered, ordered[1:], strict=False):
-            self.assertGreaterEqual(below - above, 14.9)
-        self.assertLessEqual(ordered[-1], 300)
+        text = self.write([*kinds, {**kinds[0], "what": "memory: prioritize"}])
+        self.assertIn("| kinds-5: filter (percent) | 9 µs | echo: 2 µs | 4.50 | at most 3 | **missed** |", text)
+        self.assertIn("| kinds-5: prioritize (memory) |", text)
+        self.assertNotIn("cores", text.partition("| kinds-5")[2].partition("machine")[0])
 
 
 class Schedulers(unittest.TestCase):

@@ -6,9 +6,9 @@
  */
 #include "base/log.h"
 #include "bench_cluster.h"
-#include "codec/limit.h"
 #include "core/limit.h"
 #include "daemon/query/query.h"
+#include "objects/limit.h"
 #include "report/whatif.h"
 #include "unit.h"
 #include "verbs_fixture.h"
@@ -266,10 +266,10 @@ static void limit_long_models(struct cache *c, size_t n)
 static void learn_shapes(struct cache *c, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        shapes_add(&c->policies.market.shapes,
+        shapes_add(&c->learned.market.shapes,
                    &(struct shape){.cpu = i, .cards = 1, .mem = 1 + i % BENCH_CARD_MEM});
-    ck_assert(policies_begin(&c->policies, &c->nodes));
-    while (policies_step(&c->policies))
+    ck_assert(learned_costs_begin(&c->learned, &c->nodes));
+    while (learned_costs_step(&c->learned))
         continue;
 }
 

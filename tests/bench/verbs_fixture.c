@@ -50,7 +50,7 @@ void verbs_close(struct verbs_fixture *d)
     arena_done(&d->arena);
     d->service.embedded = embedded_free(d->service.embedded);
     measured_done(&d->service.measured);
-    judge_memo_done(&d->service.judge_memo);
+    evaluation_memo_done(&d->service.evaluation_memo);
     cache_done(&d->service.cache);
     d->service.loop = loop_free(d->service.loop);
 }

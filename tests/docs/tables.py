@@ -85,9 +85,9 @@ WRITTEN = {"cardpack.io/vacated-cards"}  # by cardpack-node: no part of a reques
 
 def annotation_faults(root: Path) -> list[str]:
     """Annotations of pods that cardpack reads, and the lists of them in the admission policies."""
-    header = (root / "include" / "core" / "gpushare.h").read_text()
+    header = (root / "include" / "core" / "dialect" / "gpushare.h").read_text()
     names = dict(re.findall(r'^#define (CARDPACK_ANNOTATION_\w+)\s+STR\("(.*?)"\)', header, re.MULTILINE))
-    table = re.search(r"pod_annotations\[\] = {(.*?)^};", (root / "src" / "codec" / "kube.c").read_text(), re.M | re.S)
+    table = re.search(r"pod_annotations\[\] = {(.*?)^};", (root / "src" / "objects" / "kube.c").read_text(), re.M | re.S)
     read = {names[key] for key in re.findall(r"CARDPACK_ANNOTATION_\w+", table[1] if table else "")}
     if len(read) < 8:
         return [f"only {sorted(read)} found in the source: is the search right?"]

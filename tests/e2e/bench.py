@@ -157,8 +157,12 @@ class Bench(Lab):
         self.cluster.close()
 
     def begin(self, name: str) -> None:
-        """Begins a scenario: makes its namespace."""
+        """Begins a scenario: makes its namespace. kube-scheduler runs, however the scenario before ended."""
         self.scenario = name
+        self.revive_scheduler()
+        scheduler = self.cluster.scheduler
+        if scheduler is not None and not scheduler.alive:
+            scheduler.start()
         self.namespace = "e2e-" + name
         self.cluster.create_namespace(self.namespace)
 
@@ -177,6 +181,10 @@ class Bench(Lab):
             asks = pod["spec"].get("schedulerName") != NOBODY
             waiting = waiting or (asks and not pod["spec"].get("nodeName"))
         self._delete_all(pods, {"gracePeriodSeconds": 0})
+        for pod in self.cluster.list_all("/api/v1/pods"):  # no kubelet ends those of DaemonSets
+            metadata = pod["metadata"]
+            self.cluster.api("DELETE", f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+                             "?gracePeriodSeconds=0")  # fmt: skip
         self._delete_all("/api/v1/nodes")
         maps = "/api/v1/namespaces/kube-system/configmaps"
         for item in self.cluster.list_all(maps):
@@ -206,6 +214,19 @@ class Bench(Lab):
         scheduler = self.cluster.scheduler
         if scheduler is not None and scheduler.alive:
             scheduler.restart()
+
+    def revive_scheduler(self) -> None:
+        """
+        Starts kube-scheduler again, as a kubelet does, if kube-scheduler has ended itself for a fault of its own:
+        1.36.3 reads "deleted, and created again under the same name" as one update if its watch was away
+        meanwhile (pkg/scheduler/eventhandlers.go compares no UIDs), and exits. Any other end is a failure.
+        """
+        scheduler = self.cluster.scheduler
+        if scheduler is None or not scheduler.ended_itself:
+            return
+        said = scheduler.tail().rpartition("---- ")[2]  # of this run
+        check("Pod updated on a different node than previously added to" in said, said)
+        scheduler.start()
 
     def finish(self) -> None:
         super().finish()

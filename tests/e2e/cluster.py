@@ -48,7 +48,7 @@ __all__ = [
     "wait_for",
 ]
 
-VERSIONS = ("1.20.2", "1.23.17", "1.36.3")
+VERSIONS = ("1.20.2", "1.36.3")
 PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 GPU_MEM = "aliyun.com/gpu-mem"
 SCHEDULER_USER = "system:kube-scheduler"
@@ -294,15 +294,9 @@ class ControlPlane:
         return self.scheduler
 
     def end_scheduler(self) -> None:
-        """
-        Ends kube-scheduler with SIGTERM. 1.23 without leader election then waits for one more pod:
-        SIGKILL.
-        """
+        """Ends kube-scheduler with SIGTERM."""
         if self.scheduler is not None and self.scheduler.alive:
-            if self.minor == 23:
-                self.scheduler.kill()
-            else:
-                self.scheduler.terminate()
+            self.scheduler.terminate()
 
     def make_scheduler(self, name: str, url_prefix: str | None, **render: Any) -> Component:
         """Makes another kube-scheduler without starting it; name is the name of its log."""
@@ -727,6 +721,7 @@ contexts:
             "--token-auth-file", self.workdir / "tokens.csv",
             "--client-ca-file", self.clients.pair.cert,
             "--authorization-mode", "RBAC",
+            "--allow-privileged=true",  # as kubeadm sets it
             "--service-account-key-file", key,
             "--service-account-signing-key-file", key,
             "--service-account-issuer", "https://kubernetes.default.svc",

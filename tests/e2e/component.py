@@ -149,6 +149,11 @@ class Component:
         return self._process is not None and self._process.poll() is None
 
     @property
+    def ended_itself(self) -> bool:
+        """Whether the program has ended although nothing here has ended it."""
+        return self._process is not None and self._process.poll() is not None
+
+    @property
     def pid(self) -> int:
         """The process id while it runs."""
         if self._process is None:

@@ -253,6 +253,7 @@ class Store:
             )
         if resource == "leases":
             check_lease(item)
+        _check_annotations(metadata)
         if not metadata.get("uid"):
             metadata["uid"] = str(uuid.uuid4())
         metadata.setdefault("creationTimestamp", now())
@@ -270,6 +271,7 @@ class Store:
         metadata = item.setdefault("metadata", {})
         item.pop("kind", None)
         item.pop("apiVersion", None)
+        _check_annotations(metadata)
         wanted = metadata.get("resourceVersion")
         if wanted and wanted != before["metadata"]["resourceVersion"]:
             raise modified(resource, name)
@@ -451,6 +453,14 @@ def modified(resource: str, name: str) -> Refused:
         "modified; please apply your changes to the latest version and try again",
         details_of(resource, name),
     )
+
+
+def _check_annotations(metadata: Json) -> None:
+    """As the API server does on each write of an object, but not for a Binding."""
+    notes = metadata.get("annotations") or {}
+    if sum(len(key.encode()) + len(value.encode()) for key, value in notes.items()) > 256 << 10:
+        why = "metadata.annotations: Too long: may not be more than 262144 bytes"
+        raise Refused(422, "Invalid", why)
 
 
 def _not_assigned(name: str, why: str) -> Refused:

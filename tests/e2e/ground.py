@@ -106,8 +106,7 @@ class Ground:
         capacity = {"cpu": "64", "memory": "512Gi", "pods": "110"}
         if count:
             capacity |= {GPU_MEM: str(total), GPU_COUNT: str(count), CORES: str(100 * count)}
-        if exclusive:
-            capacity[EXCLUSIVE] = str(exclusive)
+        capacity[EXCLUSIVE] = str(exclusive)  # 0: of a plugin that is gone, and whose pods count
         usable = capacity | ({} if allocatable is None else {GPU_MEM: str(allocatable)})
         metadata = {
             "name": name,

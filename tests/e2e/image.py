@@ -20,6 +20,7 @@ from typing import Any
 
 NAME = "docker.io/cardpack/busybox:1"
 CARDPACK = "docker.io/library/cardpack:0.1.0"  # "cardpack:0.1.0" in manifests/
+CARDPACK_NODE = "docker.io/library/cardpack-node:0.1.0"
 _APPLETS = ("sh", "sleep", "cat", "env", "ls", "mount", "true")
 _TYPE = "application/vnd.oci.image"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -49,14 +50,16 @@ def write(busybox: Path, archive: Path) -> None:
     _write(NAME, _layer(busybox), running, archive)
 
 
-def write_cardpack(root: Path, archive: Path) -> None:
-    """Writes the image of manifests/image/Containerfile, of the files that it takes."""
+def write_cardpack(root: Path, archive: Path, *, node: bool = False) -> None:
+    """Writes the image of manifests/image/Containerfile, or its target cardpack-node, of the files that it takes."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path in sorted(root.iterdir()):
             tar.add(path, path.name)
     running = {"Entrypoint": ["/usr/bin/cardpack"], "User": "65532:65532"}
-    _write(CARDPACK, out.getvalue(), running, archive)
+    if node:
+        running = {"Entrypoint": ["/usr/bin/cardpack-node"], "User": "0:0"}
+    _write(CARDPACK_NODE if node else CARDPACK, out.getvalue(), running, archive)
 
 
 def _write(name: str, layer: bytes, running: dict[str, Any], archive: Path) -> None:

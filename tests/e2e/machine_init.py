@@ -171,6 +171,7 @@ def main(argv: list[str]) -> None:
     _enter_cgroups(cgroups)
     _mount("none", "/", flags=_PRIVATE | _REC)
     _mount_proc(folder)
+    _tmpfs("/proc/driver")  # where NVIDIA's driver names the device nodes of slices
     _mount_cgroups(cgroups)
     _show_cgroups(folder)
     _mount_dev(folder, cards)

@@ -24,6 +24,7 @@ from truth import (
     GPU_COUNT,
     IDX,
     POD,
+    index_of,
     name_of,
     place_of,
     whole,
@@ -184,7 +185,7 @@ def grants_of(pod: Json, ask: Ask) -> Grants:
             return read_grants(notes[ALLOCATION])
     except (ValueError, AttributeError):
         pass
-    cards = [int(card) for card in notes.get(IDX, "").split(",") if card.isdigit()]
+    cards = [card for card in map(index_of, notes.get(IDX, "").split(",")) if card >= 0]
     parts = len(cards) if len(cards) == ask.count else 1
     return {c.index: {card: -(-c.mem // parts) for card in cards} for c in ask.stays()} if cards else {}
 

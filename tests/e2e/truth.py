@@ -52,6 +52,15 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit()
 
 
+def index_of(text: str) -> int:
+    """The index of a card in each form that a plugin may read: blanks around it, a sign. -1: none."""
+    text = text.strip(" \t\n\v\f\r")
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not _is_number(digits) or len(digits) > 18 or int(digits) >= 2**31:
+        return -1
+    return -1 if text[0] == "-" and int(digits) > 0 else int(digits)
+
+
 def place_of(pod: Json) -> str:
     """The name of the pod's node; empty if it has none."""
     name: str = pod["spec"].get("nodeName", "")
@@ -106,7 +115,7 @@ class Truth:
         listed = notes.get(IDX, "").split(",")
         if len(listed) > 1 and "scheduler.framework.gpushare.allocation" in notes:
             listed = []  # share_truth.py has the parts of the cards
-        cards = {int(card) for card in listed if _is_number(card) and int(card) < 2**31}
+        cards = {index_of(card) for card in listed} - {-1}
         for card in cards or {-1}:
             if 0 <= card < len(node.cards):
                 node.used[card] += mem

@@ -3,8 +3,8 @@
  * writing and reading again.
  */
 #include "base/mem.h"
-#include "codec/allocation.h"
-#include "codec/limit.h"
+#include "objects/allocation.h"
+#include "objects/limit.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

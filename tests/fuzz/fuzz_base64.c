@@ -5,8 +5,8 @@
  */
 #include "base/buf.h"
 #include "base/limit.h"
-#include "codec/base64.h"
 #include "rules.h"
+#include "json/base64.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

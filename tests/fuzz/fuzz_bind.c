@@ -1,6 +1,6 @@
 /* ExtenderBindingArgs are accepted only with all four fields, which must equal those that jansson
  * reads. */
-#include "codec/extender.h"
+#include "extender/extender.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Compares the PodDisruptionBudget reader with a simple reading of jansson's tree, and the store's
  * answer for a pod with the rules for labels. The first byte chooses the API version.
  */
-#include "codec/kube_budget.h"
+#include "objects/kube_budget.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

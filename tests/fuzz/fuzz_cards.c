@@ -1,7 +1,7 @@
 /* Compares a table of cards with jansson's tree; the resulting node must have consistent sums. */
-#include "codec/cards.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "core/quantity.h"
+#include "objects/cards.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

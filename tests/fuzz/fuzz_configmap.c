@@ -1,7 +1,7 @@
 /* Compares the ConfigMap decoder with jansson's tree; the cache must store what it reports as
  * unhealthy. */
-#include "codec/kube.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
+#include "objects/kube.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

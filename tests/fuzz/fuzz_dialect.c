@@ -2,10 +2,10 @@
  * A node on the first line and a pod behind it, in any dialect: the cache keeps its invariants
  * while the pod comes and goes, and what the Binding says is read back as the same cards.
  */
-#include "codec/kube.h"
-#include "codec/seats.h"
-#include "core/cache.h"
-#include "core/vgpu.h"
+#include "core/cache/cache.h"
+#include "core/state/vgpu.h"
+#include "objects/kube.h"
+#include "objects/seats.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

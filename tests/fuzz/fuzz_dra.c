@@ -2,8 +2,8 @@
  * Compares the readers of ResourceSlices, ResourceClaims and DeviceClasses with jansson's tree, and
  * puts what they read into a cache with a node. The first byte chooses the kind of object.
  */
-#include "codec/kube_dra.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
+#include "objects/kube_dra.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

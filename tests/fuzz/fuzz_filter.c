@@ -1,6 +1,6 @@
 /* For all accepted ExtenderArgs that are valid JSON, filter and prioritize answer in valid JSON
  * that names every candidate. */
-#include "codec/extender.h"
+#include "extender/extender.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,9 +4,9 @@
  * mode ('0' list, '1' lines) and, by its higher bits, the ceiling; the second byte seeds the sizes
  * of the chunks.
  */
-#include "codec/jcut.h"
-#include "codec/jread.h"
 #include "rules.h"
+#include "json/jcut.h"
+#include "json/jread.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

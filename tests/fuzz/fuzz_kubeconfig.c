@@ -1,6 +1,6 @@
 /* Any bytes give a complete kubeconfig, or an error that names the file, within the arena's
  * ceiling. */
-#include "codec/kubeconfig.h"
+#include "objects/kubeconfig.h"
 
 #include "base/limit.h"
 

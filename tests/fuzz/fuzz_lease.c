@@ -3,7 +3,7 @@
  * and all others are unchanged.
  */
 #include "base/limit.h"
-#include "codec/lease.h"
+#include "objects/lease.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* Compares the node decoder with jansson's tree; the resulting node must have consistent sums. */
-#include "codec/kube.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
+#include "objects/kube.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

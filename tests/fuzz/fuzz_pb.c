@@ -1,9 +1,9 @@
 /* The messages of the kubelet and its checkpoint: a reader accepts bytes or says why it does not.
  * The first byte chooses the reader. */
 #include "base/limit.h"
-#include "codec/checkpoint.h"
-#include "codec/device_plugin.h"
-#include "codec/pod_resources.h"
+#include "kubelet/checkpoint.h"
+#include "kubelet/device_plugin.h"
+#include "kubelet/pod_resources.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,10 +2,10 @@
  * Compares the pod decoder and request_read with a simple reading of jansson's tree. Documents with
  * a duplicate key are left out: jansson keeps the last object whole, Go and cardpack merge them.
  */
-#include "codec/kube.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "core/quantity.h"
-#include "core/request.h"
+#include "core/request/request.h"
+#include "objects/kube.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * Compares the reader of ExtenderPreemptionArgs with jansson's tree. The written result must be
  * valid JSON that names each victim, and no node without a victim.
  */
-#include "codec/kube.h"
-#include "codec/preempt.h"
+#include "extender/preempt.h"
+#include "objects/kube.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

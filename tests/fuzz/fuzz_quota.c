@@ -2,12 +2,12 @@
  * Compares the limits of namespaces, in YAML or JSON, with jansson's tree of the same document.
  * Valid limits are put in force; a namespace that takes whatever fits must never exceed them.
  */
-#include "codec/quota_config.h"
+#include "objects/quota_config.h"
 
-#include "codec/limit.h"
-#include "codec/yaml.h"
 #include "core/limit.h"
+#include "objects/limit.h"
 #include "rules.h"
+#include "json/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
  *
  * This file replaces the HTTP client.
  */
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "daemon/backend/kube_backend.h"
 #include "rules.h"
 #include "spoken.h"

@@ -13,11 +13,11 @@
  * "shortlist N" filter leaves out all but N nodes, and refuses only nodes that it also refuses
  * without it.
  */
-#include "codec/extender.h"
-#include "codec/preempt.h"
 #include "core/limit.h"
 #include "daemon/query/query.h"
 #include "daemon/service.h"
+#include "extender/extender.h"
+#include "extender/preempt.h"
 #include "report/explain_write.h"
 #include "rules.h"
 #include "spoken.h"
@@ -69,7 +69,7 @@ static void stage_close(struct stage *s)
     s->service.binder = bind_free(s->service.binder);
     s->service.embedded = embedded_free(s->service.embedded);
     measured_done(&s->service.measured);
-    judge_memo_done(&s->service.judge_memo);
+    evaluation_memo_done(&s->service.evaluation_memo);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     arena_done(&s->arena);

@@ -1,8 +1,8 @@
 /* Compares what cards and pods use with jansson's tree. What was read is written and read again. */
-#include "codec/usage.h"
+#include "objects/usage.h"
 
-#include "codec/limit.h"
 #include "core/limit.h"
+#include "objects/limit.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -38,7 +38,7 @@ enum fate {
     FATES
 };
 
-struct truth {
+struct checkpoint_file {
     int node; /* -1: not bound */
     int card;
     bool gone;
@@ -66,7 +66,7 @@ struct stage {
     struct loop *loop;
     struct cache cache;
     struct binder *binder;
-    struct truth pods[PODS];
+    struct checkpoint_file pods[PODS];
     struct pending pending[16];
     struct container_view containers[PODS];
     struct spoken asked[ASKED];
@@ -146,7 +146,7 @@ static void add(struct stage *s, struct pending p)
 static struct pod_view view_of(const struct stage *s, int i)
 {
     static const char *const idx[] = {"0", "1"};
-    const struct truth *t = &s->pods[i];
+    const struct checkpoint_file *t = &s->pods[i];
     struct pod_view v = {.uid = str_of(names[i]),
                          .namespace = STR("ns"),
                          .name = str_of(names[i]),
@@ -326,7 +326,7 @@ static void check_answers(struct stage *s)
         if (r->times == 0 || r->type == NULL)
             continue;
         r->type = NULL;
-        const struct truth *t = &s->pods[s->asked_pod[i]];
+        const struct checkpoint_file *t = &s->pods[s->asked_pod[i]];
         if (str_eq(buf_str(&r->answer), STR("{\"Error\":\"\"}")))
             check(t->node == s->asked_node[i], "success is said of bound pods only");
     }

@@ -3,7 +3,7 @@
  * chooses: 'e' a line of a watch, 'm' a list's metadata, any other a Status.
  */
 #include "base/limit.h"
-#include "codec/watch.h"
+#include "objects/watch.h"
 #include "rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,8 +3,8 @@
  * text. The lowest bit of the first byte chooses between one document and many.
  */
 #include "base/limit.h"
-#include "codec/yaml.h"
 #include "rules.h"
+#include "json/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

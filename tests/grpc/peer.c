@@ -8,11 +8,11 @@
  * line for each answer of the peer, and for each call that is gone.
  */
 #include "base/str.h"
-#include "codec/device_plugin.h"
-#include "codec/pod_resources.h"
 #include "grpc/grpc_client.h"
 #include "grpc/grpc_server.h"
 #include "grpc/limit.h"
+#include "kubelet/device_plugin.h"
+#include "kubelet/pod_resources.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -7,8 +7,8 @@
  * in the last of them. It prefers devices of card 1, and keeps Allocate of more than two devices
  * for ever.
  */
-#include "node/plugin/answer.h"
-#include "node/plugin/plugin.h"
+#include "node/kubelet/answer.h"
+#include "node/kubelet/plugin.h"
 
 #include <signal.h>
 #include <stdio.h>

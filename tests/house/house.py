@@ -10,16 +10,22 @@ from pathlib import Path
 SEES = {
     "base": (),
     "core": ("base",),
-    "codec": ("base", "core"),
+    "json": ("base",),
+    "objects": ("base", "core", "json"),
+    "extender": ("base", "core", "json", "objects"),
+    "kubelet": ("base", "json"),
     "io": ("base",),
     "grpc": ("base", "io"),
     "gpu": ("base", "io"),
-    "kube": ("base", "core", "codec", "io"),
-    "report": ("base", "core", "codec"),
-    "daemon": ("base", "core", "codec", "io", "kube", "report"),
-    "kubectl": ("base", "core", "codec", "io", "kube", "report"),
-    "node": ("base", "core", "codec", "io", "grpc", "gpu", "kube", "report"),
-    "sim": ("base", "core", "codec", "report"),
+    "kube": ("base", "core", "json", "objects", "io"),
+    "report": ("base", "core", "json", "objects", "extender"),
+    "daemon": ("base", "core", "json", "objects", "extender", "io", "kube", "report"),
+    "kubectl": ("base", "core", "json", "objects", "extender", "io", "kube", "report"),
+    "node": (
+        *("base", "core", "json", "objects", "extender", "kubelet"),
+        *("io", "grpc", "gpu", "kube", "report"),
+    ),
+    "sim": ("base", "core", "json", "objects", "extender", "report"),
 }
 FOLDERS = tuple(SEES)
 PROGRAMS = ("daemon", "kubectl", "node", "sim")  # their headers are in the folder of their sources

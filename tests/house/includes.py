@@ -1,6 +1,6 @@
 """
 Checks that the headers of each folder of src/ compile alone, in it and in the folders above, and do
-not compile in the folders below. The flags come from compile_commands.json, so they are those of the
+not compile in the folders below; and that the own folders of each include each other in one direction. The flags come from compile_commands.json, so they are those of the
 build.
 
     includes.py SOURCE_ROOT BUILD_DIR
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -82,7 +83,7 @@ def headers_of(source: Path, folder: str) -> list[Path]:
 
 
 def spelled(header: Path) -> str:
-    """The header's name in an #include: include/core/node.h is "core/node.h"."""
+    """The header's name in an #include: include/core/state/node.h is "core/state/node.h"."""
     parts = header.parts
     roots = [i for i, part in enumerate(parts) if part in ("include", "src")]
     return "/".join(parts[roots[-1] + 1 :])
@@ -130,6 +131,42 @@ def findable(command: Command, headers: list[Path]) -> list[Path]:
     return [headers[int(line.split()[1])] for line in said.stdout.splitlines() if line.startswith("found ")]
 
 
+def own_folders(source: Path, folder: str) -> dict[str, dict[str, str]]:
+    """
+    For each own folder of a folder ("place" of core) those that its files include, and a file that does.
+    Files that lie in no own folder are left out: they are below all of them, or above.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for root in ("src", "include"):
+        for path in sorted((source / root / folder).glob("*/*.[ch]")):
+            own = found.setdefault(path.parent.name, {})
+            for other in re.findall(rf'^#include "{folder}/(\w+)/', path.read_text(), re.MULTILINE):
+                if other != path.parent.name:
+                    own.setdefault(other, path.name)
+    return found
+
+
+def circles(found: dict[str, dict[str, str]]) -> list[str]:
+    """The includes between own folders that are part of a circle."""
+
+    def reaches(start: str) -> set[str]:
+        seen: set[str] = set()
+        left = [start]
+        while left:
+            for other in found.get(left.pop(), {}):
+                if other not in seen:
+                    seen.add(other)
+                    left.append(other)
+        return seen
+
+    return [
+        f"{name} of {own} includes {other}, which includes {own}"
+        for own, others in found.items()
+        for other, name in others.items()
+        if own in reaches(other)
+    ]
+
+
 def check(source: Path, commands: dict[str, list[Command]], tap: Tap) -> None:
     """Checks each folder against the headers of each folder."""
     headers = {folder: headers_of(source, folder) for folder in FOLDERS}
@@ -150,6 +187,8 @@ def check(source: Path, commands: dict[str, list[Command]], tap: Tap) -> None:
                     look, what, which = sees_not, "does not see", findable(first, headers[other])
                 wrong = pool.map(partial(look, first), which)
                 tap.check(f"{folder} {what} {other}", [why for why in wrong if why])
+    for folder in FOLDERS:
+        tap.check(f"no circle between the own folders of {folder}", circles(own_folders(source, folder)))
 
 
 def main() -> int:

@@ -27,12 +27,14 @@ from house import FOLDERS, Tap
 sys.path.append(str(Path(__file__).resolve().parents[2] / "scripts"))
 import results  # noqa: E402
 
+UNIT = "config/systemd/cardpack-node.service.in"
 CLEAN = {
     "include/base/a.h": "/* A header. */\n#pragma once\n\n#include <stddef.h>\nint a_get(void);\n",
     "src/base/a.c": '/* Why. */\n#include "base/a.h"\n\nint a_get(void)\n{\n    return 1; /* "// */\n}\n',
     "src/base/mem.c": "#include <stdlib.h>\n\nvoid *a_new(void)\n{\n    return malloc(1);\n}\n",
     "src/daemon/b.c": 'void b_log(void)\n{\n    log_info("time() is " "strtol()");\n}\n',
     "include/base/c.h": "#pragma once\ntypedef enum a c_fn(struct b *b);\ntypedef struct b *c_of(int x);\n",
+    UNIT: "ExecStartPre=-+nvidia-modprobe -u\nExecStart=x\n",
     "notes.txt": "see https://kubernetes.io/docs, mktemp -d x.X" "XXXXX, $scratch/wo" "rk/go, /network/\n",
 }
 
@@ -63,6 +65,9 @@ BROKEN = (  # path, content, the expected finding
     ("x.yaml", 'dir: "/fa' 'rm/x"\n', "x.yaml:1: /fa" "rm/"),
     ("scripts/x", "GOPROXY=https://proxy" ".example.org\n", "scripts/x:1: https://proxy" "."),
     ("x.py", "pip -i https://py" "pi.org/simple\n", "x.py:1: py" "pi.org"),
+    (UNIT, "ExecStartPre=-nvidia-modprobe -u\nExecStart=x\n", f"{UNIT}:1: ExecStartPre=- has not both"),
+    (UNIT, "ExecStartPre=+nvidia-modprobe -u\nExecStart=x\n", f"{UNIT}:1: ExecStartPre=+ has not both"),
+    (UNIT, "ExecStart=x\nExecStartPre=-+nvidia-modprobe -u\n", f"{UNIT}: nvidia-modprobe is not before"),
 )
 
 
@@ -121,6 +126,17 @@ def prove_includes(tap: Tap, source: Path, build: Path) -> None:
         output = said(includes.check, Path(folder), {f: [] for f in FOLDERS} | {"base": [command]})
     expected = "lean.h does not compile alone"
     tap.check(f"includes: {expected}", [] if expected in output else [output])
+    with tempfile.TemporaryDirectory() as folder:
+        files = {
+            "src/core/low/a.c": '#include "core/high/b.h"\n',
+            "include/core/high/b.h": '#include "core/low/a.h"\n',
+            "include/core/low/a.h": '#include "core/top.h"\n',
+            "include/core/top.h": '#include "core/high/b.h"\n',
+        }
+        write(Path(folder), files)
+        output = said(includes.check, Path(folder), {f: [] for f in FOLDERS})
+    expected = "a.c of low includes high, which includes low"
+    tap.check(f"includes: {expected}", [] if expected in output else [output])
 
 
 CALLS = (  # folder of src/, object, function that it calls, finding or none
@@ -134,14 +150,14 @@ CALLS = (  # folder of src/, object, function that it calls, finding or none
     ("core", "core_x.c", "qsort", "core_x.c.o calls qsort"),
     ("base", "base_x.c", "curl_easy_init", "base_x.c.o calls curl_easy_init"),
     ("base", "base_x.c", "epoll_wait", "base_x.c.o calls epoll_wait"),
-    ("codec", "codec_x.c", "snprintf", None),
-    ("codec", "codec_x.c", "yaml_parser_parse", None),
-    ("codec", "codec_x.c", "read", "codec_x.c.o calls read"),
-    ("codec", "codec_x.c", "MHD_run", "codec_x.c.o calls MHD_run"),
-    ("codec", "codec_x.c", "clock_gettime", "codec_x.c.o calls clock_gettime"),
-    ("codec", "codec_x.c", "file_read", "codec_x.c.o calls file_read"),
-    ("codec", "codec_x.c", "setenv", "codec_x.c.o calls setenv"),
-    ("codec", "codec_x.c", "yaml_parser_set_input_file", "codec_x.c.o calls yaml_parser_set_input_file"),
+    ("json", "json_x.c", "snprintf", None),
+    ("json", "json_x.c", "yaml_parser_parse", None),
+    ("json", "json_x.c", "read", "json_x.c.o calls read"),
+    ("json", "json_x.c", "MHD_run", "json_x.c.o calls MHD_run"),
+    ("json", "json_x.c", "clock_gettime", "json_x.c.o calls clock_gettime"),
+    ("json", "json_x.c", "file_read", "json_x.c.o calls file_read"),
+    ("json", "json_x.c", "setenv", "json_x.c.o calls setenv"),
+    ("json", "json_x.c", "yaml_parser_set_input_file", "json_x.c.o calls yaml_parser_set_input_file"),
     ("base", "base_mem.c", "realloc", None),
     ("base", "base_x.c", "realloc", "base_x.c.o calls realloc"),
     ("io", "io_x.c", "strdup", "io_x.c.o calls strdup"),

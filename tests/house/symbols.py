@@ -1,6 +1,6 @@
 """
 Checks the calls of each library of src/ in its symbols: core calls only base and the arithmetic of
-memory, codec also libyaml and the formatting of text, base calls no library above it, only base's
+memory, json, objects, extender and kubelet also the formatting of text, json also libyaml, base calls no library above it, only base's
 mem.o allocates memory, and nothing starts a thread or a process, except one module of
 kubectl-cardpack, one of cardpack-sim and the thread for NVML, which the daemon lacks.
 
@@ -33,11 +33,11 @@ MATH = re.compile(r"exp2? | log | sqrt | lrint", re.VERBOSE)
 # Parts of base that the pure libraries may not call: a log line and a file are I/O.
 BASE_IO = re.compile(r"(log|file)_\w+")
 LIBRARIES = re.compile(r"(curl|MHD|json|yaml|epoll|gnutls|nghttp2|SSL)_\w+")
-# What codec may call beyond core: text and numbers in memory, and libyaml on a text in memory.
-CODEC = re.compile(
-    r"(__)?v?snprintf(_chk)? | strchr | strtod | qsort_r | yaml_(event|parser)_(?!set_input_file)\w+",
-    re.VERBOSE,
-)
+# What the libraries of formats may call beyond the pure ones: text and numbers in memory; json alone
+# also libyaml, on a text in memory.
+TEXT = re.compile(r"(__)?v?snprintf(_chk)? | strchr | strtod | qsort_r", re.VERBOSE)
+YAML = re.compile(r"yaml_(event|parser)_(?!set_input_file)\w+")
+FORMATS = ("json", "objects", "extender", "kubelet")
 ALLOCATOR = re.compile(
     r"""
       malloc | calloc | realloc | reallocarray | free | memalign | posix_memalign | aligned_alloc
@@ -106,13 +106,18 @@ def check(nm: str, libraries: dict[str, Path], tap: Tap) -> None:
         findings(calls["core"], lambda s: not harmless(s) and not MATH.fullmatch(s)),
     )
     tap.check("base knows no library", findings(calls["base"], LIBRARIES.fullmatch))
-    tap.check(
-        "codec calls core, base, and what CODEC allows",
-        findings(
-            calls["codec"],
-            lambda s: s not in has["codec"] and not harmless(s) and not CODEC.fullmatch(s),
-        ),
-    )
+    formats = set().union(*(has[folder] for folder in FORMATS))
+    for folder in FORMATS:
+        tap.check(
+            f"{folder} calls pure libraries, and what TEXT and YAML allow",
+            findings(
+                calls[folder],
+                lambda s, f=folder: s not in formats
+                and not harmless(s)
+                and not TEXT.fullmatch(s)
+                and not (f == "json" and YAML.fullmatch(s)),
+            ),
+        )
     for folder, of in calls.items():
         if folder == "base":
             tap.check("base has an allocator", [] if of.get("base_mem.c.o") else ["no mem.o"])

@@ -186,6 +186,20 @@ def registries(path: Path, text: str, _: set[Path]) -> Iterator[str]:
         yield f"{path}:{line}: {word}"
 
 
+def units(path: Path, text: str, _: set[Path]) -> Iterator[str]:
+    """
+    In the unit of cardpack-node, what makes the driver's device nodes: without + its sandbox refuses a setuid
+    program, and without - a node that lacks the program has no cardpack-node.
+    """
+    if path.name != "cardpack-node.service.in":
+        return
+    if not re.search(r"^ExecStartPre=.*nvidia-modprobe.*^ExecStart=", text, re.MULTILINE | re.DOTALL):
+        yield f"{path}: nvidia-modprobe is not before ExecStart"
+    for line, command in lines_with(text, re.compile(r"^ExecStartPre=[-+:@!|]*", re.MULTILINE)):
+        if not {"-", "+"} <= set(command):
+            yield f"{path}:{line}: {command} has not both - and +"
+
+
 Rule = Callable[[Path, str, set[Path]], Iterator[str]]
 RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only, rule
     ("no banned function", True, banned),
@@ -197,6 +211,7 @@ RULES: tuple[tuple[str, bool, Rule], ...] = (  # name, for C only, rule
     ("no debt is left in the tree", False, debts),
     ("no path of one machine", False, machines),
     ("no host of a package registry", False, registries),
+    ("the unit of cardpack-node makes the device nodes", False, units),
 )
 
 

@@ -172,26 +172,76 @@ def differences(w: World, questions: list[Json]) -> list[str]:
 
 
 def blamed(w: World) -> list[str]:
-    """Findings about pods, which are all well."""
+    """Findings about pods, which are all well, and reasons of them."""
     answer = w.ask("doctor", "-o", "json", "--direct", *w.server())
     findings = json.loads(answer.partition("\n")[2])["findings"]
     pods = w.ask("pods", "-n", "a", "-o", "wide", *w.server())
-    return [str(f) for f in findings if f["object"].startswith("pod/")] + (
+    rows = json.loads(w.ask("pods", "-n", "a", "-o", "json", *w.server()).partition("\n")[2])["pods"]
+    return [str(f) for f in findings if f["object"].startswith("pod/")] + [str(r) for r in rows if r["reason"]] + (
         [pods] if "2147483647" in pods + answer or not pods.startswith("0\n") else [])  # fmt: skip
+
+
+AWS, GKE, AZURE = ("k8s.amazonaws.com/accelerator", "cloud.google.com/gke-accelerator",
+                   "kubernetes.azure.com/accelerator")  # fmt: skip
+STATUS = {"kind": "ConfigMap", "metadata": {"name": "cluster-autoscaler-status", "namespace": "kube-system"},
+          "data": {"status": "autoscalerStatus: Running"}}  # fmt: skip
+
+
+def labelled(capacity: dict[str, str], *labels: str) -> Json:
+    made = node("by-hand", capacity)
+    made["metadata"]["labels"] = dict.fromkeys(labels, "nvidia-tesla-t4")
+    return made
+
+
+def autoscaler(space: str, **labels: str) -> Json:
+    made = pod("scaler", "by-hand", {})
+    made["metadata"] |= {"namespace": space, "labels": {k.replace("__", "/"): v for k, v in labels.items()}}
+    return made
+
+
+# A node, and what shows cluster-autoscaler; whether doctor warns of the node.
+SCALED: list[tuple[list[Json], bool]] = [
+    ([labelled(MIX, AWS, GKE), STATUS], True),
+    ([labelled({**MIX, "nvidia.com/gpu": "0"}, AZURE), STATUS], True),
+    ([labelled(MIX, AWS), autoscaler("kube-system", app="cluster-autoscaler")], True),
+    ([labelled(MIX, AWS), autoscaler("kube-system", **{
+        "app.kubernetes.io/name": "aws-cluster-autoscaler"})], True),
+    ([labelled(MIX, AWS), autoscaler("a", app="cluster-autoscaler")], False),
+    ([labelled(MIX, AWS, GKE, AZURE)], False),
+    ([labelled({**MIX, **NVIDIA}, AWS), STATUS], False),
+    ([labelled(MIX, "example.com/accelerator"), STATUS], False),
+]  # fmt: skip
+
+
+def scaled(program: str) -> list[str]:
+    """Nodes of which doctor must warn, as they may stop cluster-autoscaler, and does not; or the reverse."""
+    found = []
+    for objects, warns in SCALED:
+        api = api_server(objects)
+        done = subprocess.run([program, "doctor", "-o", "json", "--direct", "--server", f"http://127.0.0.1:{api.server_port}"],
+                              capture_output=True, text=True, timeout=60, env={})  # fmt: skip
+        api.shutdown()
+        told = [f["object"] for f in json.loads(done.stdout)["findings"] if "cluster-autoscaler" in f["finding"]]
+        if told != ["node/by-hand"] * warns:
+            found.append(f"{objects}: {told}")
+    return found
+
+
+def report(number: int, what: str, found: list[str]) -> bool:
+    print(f"{'not ok' if found else 'ok'} {number} - {what}", *found, sep="\n# ")
+    return bool(found)
 
 
 def main() -> int:
     failed = 0
-    print(f"1..{2 * len(WORLDS)}")
-    for number, (name, (dialects, objects, questions)) in enumerate(WORLDS.items()):
+    number = 0
+    print(f"1..{2 * len(WORLDS) + 1}")
+    for name, (dialects, objects, questions) in WORLDS.items():
         w = World(sys.argv[1], sys.argv[2], dialects, objects)
-        for at, (what, found) in enumerate((("the same answers", differences(w, questions)),
-                                            ("no healthy pod is blamed", blamed(w)))):  # fmt: skip
-            print(f"{'not ok' if found else 'ok'} {2 * number + at + 1} - {name}: {what}")
-            for line in found:
-                print(f"# {line}")
-            failed += bool(found)
+        failed += report(number + 1, f"{name}: the same answers", differences(w, questions))
+        failed += report(number := number + 2, f"{name}: no healthy pod is blamed", blamed(w))
         w.close()
+    failed += report(number + 1, "nodes that may stop cluster-autoscaler", scaled(sys.argv[2]))
     return 1 if failed else 0
 
 

@@ -104,8 +104,8 @@ def check_annotations(w: World) -> None:
     w.start()
     indices = [
         "", " ", "-1", "2", "7", "1023", "65534", "65535", "4294967296", "99999999999999999999", "0x0",
-        "+1", "1 ", "0;1", "0|true", "$(id)", "../../0", "\x00", "\ud800", "0\n1", "x" * 200_000,
-        ",", ",-1,", " 0", " 0, 1", ",".join(["-0"] * 20_000),
+        "+ 1", "1 1", "0;1", "0|true", "$(id)", "../../0", "\x00", "\ufffd", "0\n1", "x" * 200_000,
+        ",", ",-1,", "-0x", "--0", ",".join(["x"] * 20_000),
     ]  # fmt: skip
     allocations = [
         "", "{", "null", "[]", '{"0":{"7":5}}', '{"0":{"0":-5}}', '{"0":{"0":9223372036854775807}}',
@@ -341,6 +341,10 @@ def check_mps_clients(w: World) -> None:
             answer = w.admit(f"p{i}", 1, card=0)
             assert answer.status == 0, (i, answer, w.log())
         assert "CUDA_MPS_PIPE_DIRECTORY" in answer.env, answer.env
+        w.cluster.put(pod("two", "0,1", 4))  # a process without MPS would take both cards from all others
+        answer = w.admit("two", 4)
+        assert answer.status != 0 and "MPS serves a process with one" in answer.text, answer
+        w.cluster.remove("two")
         w.cluster.put(pod("more", "0", 1))
         answer = w.admit("more", 1, card=0)
         assert answer.status != 0 and "card 0 has 48 containers" in answer.text, answer
@@ -385,9 +389,82 @@ def check_owed_list(w: World) -> None:
         assert node.line("a pod overrides a variable of its limits")["pod"] == "first"
 
 
+def run(w: World, uid: str, units: int) -> None:
+    """A pod on card 0 whose container runs."""
+    device, answer = w.kubelet.allocate(uid, units, card=0)  # type: ignore[union-attr]
+    assert answer.status == 0 and answer.env[IDX] == "0", (answer, w.log())
+    assert w.kubelet.call("start", device).status == 0, w.log()  # type: ignore[union-attr]
+    edit(w, uid, lambda p: p["status"].update(phase="Running"))
+
+
+def edit(w: World, uid: str, change: Callable[[dict], object]) -> None:
+    """Changes a pod at the API server."""
+    with w.cluster.changed:
+        change(w.cluster.pods[uid])
+        w.cluster.tell("MODIFIED", w.cluster.pods[uid])
+
+
+def check_edits(w: World) -> None:
+    """What an author writes in place of a running pod's index, or removes, is set back; its room stays its own."""
+    w.start()
+    w.cluster.put(pod("p", "0", 10))
+    run(w, "p", 10)
+    notes = w.cluster.pods["p"]["metadata"]["annotations"]
+    for text in ("x", "0,1", "-1", "", None):
+        edit(w, "p", lambda p, text=text: notes.pop(IDX) if text is None else notes.update({IDX: text}))
+        wait(f"{text!r} to be set back", lambda: w.cluster.pods["p"]["metadata"]["annotations"].get(IDX) == "0")
+        notes = w.cluster.pods["p"]["metadata"]["annotations"]
+
+
+def check_overrides(w: World) -> None:
+    """A pod that sets a limit itself marks the cards that it has, whatever its annotations name: no others, and no less."""
+    cards = CARDS.replace("mib=16384", "mib=16384 compute-mode=3")
+    w.cluster.node["metadata"].setdefault("labels", {})["cardpack.io/mps"] = "true"
+    with mps_daemons(w, 2) as flag:
+        node = w.start(cards, 16, flag)
+        wait("MPS", lambda: node.metric('cardpack_node_isolation{kind="mps"}') == "1")
+        assert not w.cluster.events, w.cluster.events  # no card was ill before the node's label was known
+        for uid, index in (("waits", "0,1"), ("runs", "0")):
+            overriding = pod(uid, index, 2 if uid == "waits" else 4)
+            overriding["spec"]["containers"][0]["env"] = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
+            w.cluster.put(overriding)
+        wait("both", lambda: node.metric("cardpack_node_overriding_pods") == "2")
+        run(w, "runs", 4)
+        wait("one card", lambda: node.metric("cardpack_node_offered_cards") == "1")
+        assert w.cluster.config_map and w.cluster.config_map["data"] == {"gpus": "0"}, w.cluster.config_map
+        edit(w, "runs", lambda p: p["metadata"]["annotations"].pop(IDX))
+        wait("it to be set back", lambda: w.cluster.pods["runs"]["metadata"]["annotations"].get(IDX) == "0")
+        assert node.metric("cardpack_node_offered_cards") == "1"
+        assert not any(e["reason"] == "CardRecovered" for e in w.cluster.events), w.cluster.events
+
+
+def check_small(w: World) -> None:
+    """A card smaller than one unit is left out, and the node's event says what to set; so is another in its place."""
+    first, second, small = *CARDS.splitlines(), "card uuid=GPU-9 name=NVIDIA_T4 bus=0x60 minor=9 mib=1500"
+    node = w.start("\n".join((first, second, small)), 16, "--reserve-memory=600MiB")
+    assert node.metric("cardpack_node_left_out_cards") == "1"
+    assert node.metric("cardpack_node_unheard_cards") == "0"
+    wait("an event", lambda: w.cluster.events)
+    event = w.cluster.events[0]
+    assert event["reason"] == "GPULeftOut" and "GPU-9: without what is held back" in event["message"], event
+    wait("a table", lambda: "cardpack.io/cards" in w.cluster.node["metadata"].get("annotations", {}))
+    assert "GPU-9" not in w.cluster.node["metadata"]["annotations"]["cardpack.io/cards"]
+
+    def left_out(text: str) -> dict:
+        return next((e for e in w.cluster.events if e["message"].startswith(f"{text} cards or slices are not")), {})
+
+    w.cluster.events.clear()
+    node.show("\n".join((f"{first} memory=3", second, small.replace("1500", "16384"))))
+    wait("an event about another card", lambda: "GPU-0: nvmlDeviceGetMemoryInfo" in left_out("1").get("message", ""))
+    node.show("\n".join((f"{first} memory=3", f"{second} memory=3", small)))
+    wait("an event about three", lambda: left_out("3"))
+    message = left_out("3")["message"]
+    assert all(f"{uuid}: " in message for uuid in ("GPU-0", "GPU-1", "GPU-9")), message
+
+
 CHECKS: tuple[Callable[[World], None], ...] = (
     check_annotations, check_claims, check_vacated, check_names, check_checkpoint, check_sockets, check_state,
-    check_reuse, check_many_devices, check_mps_clients, check_owed_list,
+    check_reuse, check_many_devices, check_mps_clients, check_owed_list, check_small, check_edits, check_overrides,
 )  # fmt: skip
 
 

@@ -14,10 +14,10 @@
  */
 #include "base/limit.h"
 #include "base/mem.h"
-#include "codec/device_plugin.h"
 #include "grpc/grpc_client.h"
 #include "grpc/grpc_server.h"
-#include "node/plugin/devices.h"
+#include "kubelet/device_plugin.h"
+#include "node/kubelet/devices.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -68,14 +68,15 @@ def fields(data: bytes) -> list[tuple[int, bytes]]:
 class Kubelet:
     """One run of it; its devices and checkpoint begin empty."""
 
-    def __init__(self, program: str, folder: Path, cards: int, units: int) -> None:
+    def __init__(self, program: str | list[str], folder: Path, cards: int, units: int) -> None:
         self.folder = folder
         self.checkpoint = folder / "kubelet_internal_checkpoint"
         self.entries: list[dict[str, Any]] = []
         self.free = {card: set(range(units)) for card in range(cards)}
         self.process = subprocess.Popen(
-            [program, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+            [*([program] if isinstance(program, str) else program), str(folder)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
         self._answers: dict[int, queue.Queue[Answer]] = {}
         self._number = 0
         self.registered = threading.Event()

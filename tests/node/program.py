@@ -63,13 +63,34 @@ def check_usage(node: Node, c: Cluster) -> None:
     node.show(TWO)
 
 
+def check_mode(node: Node, c: Cluster) -> None:
+    """A card for one process, or for none, is no card to share: the event says what ends that."""
+    first, second = TWO.splitlines()
+    for uuid, mode, world in (
+        ("GPU-1", "EXCLUSIVE_PROCESS", f"{first} compute-mode=3\n{second}\n"),
+        ("GPU-2", "PROHIBITED", f"{first}\n{second} compute-mode=2\n"),
+    ):
+        node.show(world)
+        wait("one card", lambda: node.metric("cardpack_node_offered_cards") == "1")
+        wait("an event", lambda: c.events)
+        assert f"the compute mode {mode} keeps pods" in c.events[0]["message"], c.events
+        assert f"nvidia-smi -i {uuid} -c DEFAULT" in c.events[0]["message"], c.events
+        node.show(TWO)
+        wait("both cards", lambda: node.metric("cardpack_node_offered_cards") == "2")
+        wait("an event about the end", lambda: c.events[-1]["reason"] != "CardUnhealthy")
+        c.events.clear()
+    c.config_map = None
+
+
 def check_health(node: Node, c: Cluster) -> None:
-    """An XID: ConfigMap, kubelet, table, event."""
+    """An XID: ConfigMap, kubelet, table, the file for the next start, event."""
     node.show(TWO + "event number=1 uuid=GPU-2 xid=79\n")
     wait("the ConfigMap", lambda: c.config_map is not None)
     assert c.config_map and c.config_map["data"] == {"gpus": "1"}, c.config_map
     wait("one healthy card", lambda: node.metric("cardpack_node_offered_cards") == "1")
     wait("the table", lambda: '"health":"Unhealthy"' in c.node["metadata"]["annotations"]["cardpack.io/cards"])
+    kept = node.world.with_name("cards.faults").read_text()
+    assert kept == f"cardpack-faults 1 {Path('/proc/sys/kernel/random/boot_id').read_text()}GPU-2 79\n", kept
     wait("an event", lambda: c.events)
     event = c.events[0]
     assert event["reason"] == "CardUnhealthy" and event["involvedObject"] == {
@@ -130,7 +151,7 @@ def main() -> int:
             program, double, Path(folder), server, TWO,
             "--log-level=debug", "--usage-interval=1s", "--usage-write=1s",
         )  # fmt: skip
-        checks = (check_announced, check_usage, check_health, check_away, check_late_binding, check_end)
+        checks = (check_announced, check_usage, check_mode, check_health, check_away, check_late_binding, check_end)
         try:
             print(f"1..{len(checks)}")
             for n, check in enumerate(checks, 1):

@@ -265,8 +265,8 @@ class Node:
     """A running cardpack-node."""
 
     def __init__(
-        self, program: str, double: str, folder: Path, server: ThreadingHTTPServer,
-        world: str, *flags: str,
+        self, program: str | list[str], nvml: str, folder: Path, server: ThreadingHTTPServer,
+        world: str | None, *flags: str,
     ) -> None:  # fmt: skip
         self.world = folder / "world"
         self.log_path = folder / "log"
@@ -276,12 +276,14 @@ class Node:
             f"clusters: [{{name: k, cluster: {{server: 'http://127.0.0.1:{server.server_port}'}}}}]\n"
             "contexts: [{name: c, context: {cluster: k, user: u}}]\nusers: [{name: u, user: {token: t}}]\n"
         )
-        self.show(world)
+        if world is not None:  # nvml is the double
+            self.show(world)
         self.process = subprocess.Popen(
-            [program, "--node-name=gpu-7", f"--kubeconfig={config}", f"--nvml={double}",
+            [*([program] if isinstance(program, str) else program),
+             "--node-name=gpu-7", f"--kubeconfig={config}", f"--nvml={nvml}",
              f"--state={folder}/cards", f"--kubelet-dir={folder}", "--listen=127.0.0.1:0", "--log-format=json",
              *(flags or ("--log-level=debug",))],
-            env={**os.environ, "CARDPACK_NVML_WORLD": str(self.world)},
+            env={**os.environ, **({} if world is None else {"CARDPACK_NVML_WORLD": str(self.world)})},
             stderr=self.log_path.open("w"),
         )  # fmt: skip
         wait("a port", lambda: self.line("listening") or self.process.poll() is not None)

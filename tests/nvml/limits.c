@@ -115,6 +115,10 @@ static int set(const struct card *c, const struct slice *s, const struct set_lim
     char path[PATH_MAX];
     unsigned long long most = c->mib << 20;
     int code = check(s, l->cgroup, path);
+    if (code == 0)
+        code = (int)world.limits_denied;
+    if (code == 0 && world.limits_unprivileged != 0 && !world_privileged())
+        code = (int)world.limits_unprivileged;
     if (code != 0 || world.limits_ignored != 0)
         return code;
     if (l->soft > l->hard || l->soft > most || (l->hard > most && l->hard != NONE))
@@ -178,7 +182,7 @@ static int get(const struct card *c, const struct slice *s, struct get_limits *l
     }
     (void)fclose(f);
     if (at == NULL)
-        return 6;
+        return (int)world.limits_unset;
     l->soft = at->soft;
     l->hard = at->hard;
     l->used = used(c, at->path);

@@ -34,10 +34,22 @@ struct attributes {
     unsigned long long mib;
 };
 
+struct field {
+    unsigned int id, scope;
+    long long timestamp, latency;
+    int type, code;
+    unsigned long long value;
+};
+
 struct process_info {
     unsigned int pid;
     unsigned long long bytes;
     unsigned int gi, ci;
+};
+
+struct process_info_long {
+    struct process_info info;
+    unsigned long long protected_bytes;
 };
 
 static char listed[CARDS][TEXT]; /* at the init: NVML lists cards only then */
@@ -71,6 +83,7 @@ EXPORT int nvmlDeviceGetRemappedRows(struct nvmlDevice *d, unsigned int *correct
 EXPORT int nvmlDeviceGetTotalEccErrors(struct nvmlDevice *d, int type, int counter,
                                        unsigned long long *ret);
 EXPORT int nvmlDeviceGetRetiredPagesPendingStatus(struct nvmlDevice *d, int *ret);
+EXPORT int nvmlDeviceGetFieldValues(struct nvmlDevice *d, int n, struct field *ret);
 EXPORT int nvmlDeviceGetUtilizationRates(struct nvmlDevice *d, unsigned int ret[2]);
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(struct nvmlDevice *d, unsigned int *n,
                                                    struct process_info *ret);
@@ -88,6 +101,9 @@ int nvmlInit_v2(void)
     world_begin();
     if (world.init_error != 0)
         return world_end((int)world.init_error);
+    if (world.init_unprivileged != 0 && !world_privileged())
+        return world_end((int)world.init_unprivileged);
+    world_open_devices();
     inits++;
     n_listed = 0;
     for (unsigned int i = 0; i < world.n; i++)
@@ -101,12 +117,17 @@ int nvmlShutdown(void)
     world_begin();
     int code = inits == 0 ? 1 : 0;
     inits -= inits > 0;
+    if (inits == 0)
+        world_close_devices();
     return world_end(code);
 }
 
 const char *nvmlErrorString(int code)
 {
-    return code == 9 ? "Driver Not Loaded" : code == 15 ? "GPU is lost" : "Unknown Error";
+    return code == 9    ? "Driver Not Loaded"
+           : code == 15 ? "GPU is lost"
+           : code == 16 ? "GPU requires reset"
+                        : "Unknown Error";
 }
 
 int nvmlSystemGetDriverVersion(char *out, unsigned int n)
@@ -154,9 +175,28 @@ int nvmlDeviceGetPciInfo_v3(struct nvmlDevice *d, struct pci *ret)
     CARD_CALL(d, pci(c->bus, ret));
 }
 
+/* NVML tells the memory of a card in MIG mode only to a process with a capability:
+ * NVIDIA/k8s-device-plugin issues 399 and 1683. */
+static int memory_code(const struct card *c, const struct slice *s)
+{
+    return c->mig != 0 && s == NULL && !world.mig_monitor ? 4 : (int)c->memory_error;
+}
+
+/* MiB. */
+static unsigned long long used(const struct card *c)
+{
+    unsigned long long mib = c->used;
+    for (unsigned int i = 0; c->counted != 0 && i < c->n_procs; i++)
+        mib += c->procs[i].mib;
+    return mib;
+}
+
+/* `used` of this version includes what the driver reserves. */
 int nvmlDeviceGetMemoryInfo(struct nvmlDevice *d, struct memory *ret)
 {
-    CARD_CALL(d, *ret = ((struct memory){c->mib << 20, (c->mib - c->used) << 20, c->used << 20}));
+    CARD_CALL(d, (*ret = ((struct memory){c->mib << 20, (c->mib - used(c) - c->reserved) << 20,
+                                          (used(c) + c->reserved) << 20}),
+                  code = memory_code(c, s)));
 }
 
 int nvmlDeviceGetMinorNumber(struct nvmlDevice *d, unsigned int *ret)
@@ -168,7 +208,8 @@ int nvmlDeviceGetMemoryInfo_v2(struct nvmlDevice *d, struct memory_v2 *ret)
 {
     if (ret->version != (2U << 24 | 40U))
         return 25;
-    CARD_CALL(d, (ret->total = (s == NULL ? c->mib : s->mib) << 20, ret->used = c->used << 20));
+    CARD_CALL(d, (ret->total = (s == NULL ? c->mib : s->mib) << 20, ret->used = used(c) << 20,
+                  ret->reserved = s == NULL ? c->reserved << 20 : 0, code = memory_code(c, s)));
 }
 
 int nvmlDeviceGetMigMode(struct nvmlDevice *d, unsigned int *now, unsigned int *later)
@@ -214,8 +255,10 @@ int nvmlDeviceGetComputeInstanceId(struct nvmlDevice *d, unsigned int *ret)
 int nvmlDeviceGetAttributes_v2(struct nvmlDevice *d, struct attributes *ret)
 {
     CARD_CALL(d, s == NULL ? (void)(code = 3)
-                           : (void)(*ret = (struct attributes){
-                                        .gpu_slices = 1, .compute_slices = 1, .mib = s->mib}));
+                           : (void)(*ret = (struct attributes){.gpu_slices = 1,
+                                                               .compute_slices = 1,
+                                                               .mib = s->mib},
+                                    code = s->memory_error));
 }
 
 int nvmlDeviceGetRemappedRows(struct nvmlDevice *d, unsigned int *corrected,
@@ -231,12 +274,31 @@ int nvmlDeviceGetTotalEccErrors(struct nvmlDevice *d, int type, int counter,
 {
     if (type != 1 || counter != 0)
         return 2;
-    CARD_CALL(d, *ret = c->ecc);
+    CARD_CALL(d, *ret = c->anew != 0 && world_started_again() ? 0 : c->ecc);
 }
 
 int nvmlDeviceGetRetiredPagesPendingStatus(struct nvmlDevice *d, int *ret)
 {
     CARD_CALL(d, *ret = (int)c->pages);
+}
+
+/* The call succeeds, and each field has a code of its own. What is unused of the value is not set.
+ */
+static void fields(const struct card *c, int n, struct field *ret)
+{
+    for (int i = 0; i < n; i++) {
+        ret[i].code = ret[i].id == 230 && c->recovery != NO_VALUE ? 0 : 3;
+        ret[i].type = 1;
+        if (ret[i].code == 0)
+            memcpy(&ret[i].value, &c->recovery, sizeof(c->recovery));
+    }
+}
+
+int nvmlDeviceGetFieldValues(struct nvmlDevice *d, int n, struct field *ret)
+{
+    if (n <= 0 || ret == NULL)
+        return 2;
+    CARD_CALL(d, fields(c, n, ret));
 }
 
 int nvmlDeviceGetUtilizationRates(struct nvmlDevice *d, unsigned int ret[2])
@@ -251,8 +313,13 @@ static int processes(const struct process *p, unsigned int n_p, unsigned int *n,
     *n = n_p;
     if (room < n_p)
         return 7;
-    for (unsigned int i = 0; i < n_p; i++)
-        ret[i] = (struct process_info){p[i].pid, p[i].mib << 20, NO_VALUE, NO_VALUE};
+    for (unsigned int i = 0; i < n_p; i++) {
+        struct process_info one = {p[i].pid, p[i].mib << 20, NO_VALUE, NO_VALUE};
+        if (world.protected_memory != 0)
+            ((struct process_info_long *)(void *)ret)[i] = (struct process_info_long){one, 0};
+        else
+            ret[i] = one;
+    }
     return 0;
 }
 

@@ -2,12 +2,18 @@
 #include "world.h"
 
 #include <ctype.h>
+#include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 struct world world;
 unsigned int inits;
@@ -15,6 +21,7 @@ unsigned int inits;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nvmlDevice handles[CARDS * (SLICES + 1)];
 static unsigned int n_handles;
+static int devices = -1; /* the file that stands for /dev/nvidia* */
 
 static unsigned int number(const char *line, const char *key, unsigned int otherwise)
 {
@@ -53,12 +60,17 @@ static void read_card(const char *line, struct card *c)
     c->minor = number(line, " minor=", 0);
     c->mib = number(line, " mib=", 1024);
     c->used = number(line, " used=", 0);
+    c->reserved = number(line, " reserved=", 0);
+    c->memory_error = number(line, " memory=", 0);
     c->error = (int)number(line, " error=", 0);
     c->rows = number(line, " rows=", 1);
     c->pending = number(line, " pending=", 0);
     c->failure = number(line, " failure=", 0);
     c->pages = number(line, " pages=", 0);
+    c->recovery = number(line, " recovery=", NO_VALUE);
     c->ecc = number(line, " ecc=", 0);
+    c->counted = number(line, " counted=", 0);
+    c->anew = number(line, " anew=", 0);
     c->mig = number(line, " mig=", 0);
     c->compute_mode = number(line, " compute-mode=", 0);
 }
@@ -66,9 +78,10 @@ static void read_card(const char *line, struct card *c)
 static void read_line(struct world *w, const char *line)
 {
     struct card *c = w->n == 0 ? NULL : &w->cards[w->n - 1];
-    if (strncmp(line, "init ", 5) == 0)
+    if (strncmp(line, "init ", 5) == 0) {
         w->init_error = number(line, " error=", 0);
-    else if (strncmp(line, "hang", 4) == 0)
+        w->init_unprivileged = number(line, " unprivileged=", 0);
+    } else if (strncmp(line, "hang", 4) == 0)
         w->hang = 1;
     else if (strncmp(line, "slow ", 5) == 0)
         w->slow_ms = number(line, " ms=", 1);
@@ -76,11 +89,19 @@ static void read_line(struct world *w, const char *line)
         w->shift = 1 + number(line, " index=", 0);
     else if (strncmp(line, "no-events", 9) == 0)
         w->no_events = 1;
-    else if (strncmp(line, "limits-ignored", 14) == 0)
+    else if (strncmp(line, "protected-memory", 16) == 0)
+        w->protected_memory = 1;
+    else if (strncmp(line, "mig-monitor", 11) == 0)
+        w->mig_monitor = 1;
+    else if (strncmp(line, "limits-ignored", 14) == 0) {
         w->limits = w->limits_ignored = 1;
-    else if (strncmp(line, "limits", 6) == 0) {
+        w->limits_unset = 6;
+    } else if (strncmp(line, "limits", 6) == 0) {
         w->limits = 1;
         w->limits_error = number(line, " error=", 0);
+        w->limits_unset = number(line, " unset=", 6);
+        w->limits_denied = number(line, " set=", 0);
+        w->limits_unprivileged = number(line, " unprivileged=", 0);
     } else if (strncmp(line, "card ", 5) == 0 && w->n < CARDS)
         read_card(line, &w->cards[w->n++]);
     else if (strncmp(line, "slice ", 6) == 0 && c != NULL && c->n_slices < SLICES) {
@@ -90,6 +111,8 @@ static void read_line(struct world *w, const char *line)
         s->gi = number(line, " gi=", 0);
         s->ci = number(line, " ci=", 0);
         s->mib = number(line, " mib=", 0);
+        s->error = (int)number(line, " error=", 0);
+        s->memory_error = (int)number(line, " memory=", 0);
     } else if (strncmp(line, "process ", 8) == 0 && c != NULL && c->n_procs < PROCS) {
         c->procs[c->n_procs++] =
             (struct process){number(line, " pid=", 0), number(line, " mib=", 0)};
@@ -116,6 +139,32 @@ static void look(void)
     while (fgets(line, sizeof(line), f) != NULL)
         read_line(&world, line);
     (void)fclose(f);
+}
+
+void world_open_devices(void)
+{
+    char name[512];
+    const char *path = getenv("CARDPACK_NVML_WORLD");
+    if (devices >= 0 || path == NULL ||
+        snprintf(name, sizeof(name), "%s.devices", path) >= (int)sizeof(name))
+        return;
+    devices = open(name, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (flock(devices, LOCK_EX | LOCK_NB) == 0)
+        (void)!write(devices, "1", 1); /* nothing had the cards open: the driver starts them */
+    (void)flock(devices, LOCK_SH);
+}
+
+bool world_started_again(void)
+{
+    struct stat st;
+    return devices >= 0 && fstat(devices, &st) == 0 && st.st_size > 1;
+}
+
+void world_close_devices(void)
+{
+    if (devices >= 0)
+        (void)close(devices);
+    devices = -1;
 }
 
 void world_shift(void)
@@ -160,6 +209,13 @@ int world_end(int code)
 {
     (void)pthread_mutex_unlock(&lock);
     return code;
+}
+
+bool world_privileged(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2];
+    return syscall(SYS_capget, &head, data) == 0 && (data[0].effective & 1U << CAP_SYS_ADMIN) != 0;
 }
 
 struct nvmlDevice *world_handle(const char *uuid)

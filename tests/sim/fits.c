@@ -385,9 +385,10 @@ static bool is_kept_from(const struct pod_object *q, const struct pod_object *p,
     if (strcmp(q->uid.z, p->uid.z) == 0 ||
         (pod_object_shares(q) && q->plugin != node_object_plugin(&store.nodes[node])))
         return false;
-    return q->exists && !pod_object_terminal(q) && q->node.z[0] == '\0' && !pod_object_bad(q) &&
-           pod_object_wants(q) && strcmp(q->nominated.z, store.nodes[node].name.z) == 0 &&
-           q->priority >= p->priority && !quotas_deny(q, node, false);
+    return q->exists && !q->deleting && !pod_object_terminal(q) && q->node.z[0] == '\0' &&
+           !pod_object_bad(q) && pod_object_wants(q) &&
+           strcmp(q->nominated.z, store.nodes[node].name.z) == 0 && q->priority >= p->priority &&
+           !quotas_deny(q, node, false);
 }
 
 static bool is_simple(const struct pod_object *p)
@@ -479,25 +480,25 @@ enum fits oracle_fits(unsigned node, const struct pod_object *p)
 
 /* ---- which card ---- */
 
-/* PACK_UNSET: the policy of the configuration for cards. */
-static enum pack card_policy(const struct node_object *node, const struct pod_object *p)
+/* POLICY_UNSET: the policy of the configuration for cards. */
+static enum policy card_policy(const struct node_object *node, const struct pod_object *p)
 {
-    enum pack policy = PACK_UNSET;
+    enum policy policy = POLICY_UNSET;
     const struct name *first = p->card_policy.z[0] != '\0' ? &p->card_policy
                                : p->policy.z[0] != '\0'    ? &p->policy
                                                            : &node->placement;
     if (first->z[0] == '\0' && p->node_policy.z[0] == '\0')
         return world.set.costs;
     /* A policy with costs for nodes chooses the cards, too. */
-    if (first->z[0] == '\0' && pack_parse(name_str(&p->node_policy), &policy))
-        return pack_has_costs(policy) ? policy : PACK_UNSET;
-    return pack_parse(name_str(first), &policy) ? policy : PACK_BINPACK;
+    if (first->z[0] == '\0' && policy_parse(name_str(&p->node_policy), &policy))
+        return policy_has_costs(policy) ? policy : POLICY_UNSET;
+    return policy_parse(name_str(first), &policy) ? policy : POLICY_BINPACK;
 }
 
 static bool packs(const struct site *s)
 {
-    enum pack policy = card_policy(s->node, s->pod);
-    return policy == PACK_UNSET ? !world.set.spread : policy != PACK_SPREAD;
+    enum policy policy = card_policy(s->node, s->pod);
+    return policy == POLICY_UNSET ? !world.set.spread : policy != POLICY_SPREAD;
 }
 
 /* The cards with room for the pod's part of a card, a bit for each. */
@@ -539,7 +540,7 @@ int64_t oracle_card(unsigned node, const struct pod_object *p)
     bool by_card = pod_object_named(p) && (p->whole || p->percent > 0);
     swaps_find(node, p, &w);
     bool by_agent = p->plugin == PLUGIN_TENCENT && !p->whole;
-    if ((pack_has_costs(card_policy(&store.nodes[node], p)) && !by_agent) || pod_object_is_own(p))
+    if ((policy_has_costs(card_policy(&store.nodes[node], p)) && !by_agent) || pod_object_is_own(p))
         return -1;
     if (by_agent)
         return card_by_agent(node, p);

@@ -124,6 +124,7 @@ static void decision_check_node(struct decision *d, const struct proc *p)
     uint64_t told = p->told_before[CACHE_NODES][d->node];
     uint64_t legal = 0;
     d->aside = UINT64_MAX;
+    d->offers = ~0U;
     d->least_cards = MAX_CARDS;
     for (int64_t card = 0; card < MAX_CARDS; card++)
         d->lent[card] = LENT_WHOLE;
@@ -145,6 +146,7 @@ static void decision_check_node(struct decision *d, const struct proc *p)
         }
         d->limit = MAX_OF(d->limit, node_object_limit(n));
         d->least_cards = MIN_OF(d->least_cards, node_object_cards(n));
+        d->offers &= oracle_offers(n);
         d->divided = d->divided || node_object_divided(n);
         d->served = d->served || claims_may_serve(p, n);
         if (c->rv <= told)
@@ -438,13 +440,13 @@ static void check_card(unsigned node, int64_t card)
     sim_check(d != NULL && decision_has(d, card));
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (!counts(d, i) || !is_on(d, i, node, card, &s))
+        if (!counts(d, i) || !is_on(d, i, node, card, &s) || !oracle_shares(d, p))
             continue;
         bool foreign = p->plugin != store.pods[d->slot].plugin;
         u.mem += foreign ? d->total[card] : slice_charge(p, &s, d->total[card]);
         u.pods++;
         u.takers += slice_takers(&s);
-        u.wholes += foreign || (pod_object_named(p) && p->whole) ? 1 : 0;
+        u.wholes += foreign || p->whole ? 1 : 0;
         check_apart(node, card, i);
     }
     trace("card holds", name_str(&store.nodes[node].name), u.mem, d->total[card]);
@@ -482,8 +484,8 @@ static void check_node(unsigned node)
             continue;
         if (shares != NULL && counts(shares, i) && p->plugin == store.pods[shares->slot].plugin)
             counted += pod_object_mem(p);
-        exclusive += counts(any, i) && pod_object_exclusive(p) > 0 && !p->claimed ? 1 : 0;
-        sharing += counts(any, i) && pod_object_shares(p) ? 1 : 0;
+        exclusive += counts(any, i) && oracle_excludes(any, p) ? 1 : 0;
+        sharing += counts(any, i) && oracle_shares(any, p) ? 1 : 0;
     }
     sim_check(shares == NULL || counted <= shares->limit);
     sim_check(any->divided || any->served || exclusive == 0 || sharing == 0);

@@ -33,6 +33,7 @@ struct decision {
     const struct decision *first; /* the decision that took the cards; later ones keep them */
     bool shrink;                  /* value of the setting shrink-after-init */
     bool divided;                 /* the process may have believed so */
+    unsigned offers;              /* what it surely knew that the node has: see oracle_offers */
     bool served;                  /* the same: that DRA gives out the node's exclusive cards */
     uint64_t aside;               /* a bit for each card that was surely another plugin's */
     int64_t lent[MAX_CARDS];      /* what it surely knew that claims hold of each card */
@@ -42,6 +43,12 @@ struct decision {
     bool beside[MAX_PODS]; /* the same: pods there of which it knows by its own Bindings */
     bool lasts[MAX_PODS];  /* pods whose init containers it may have believed done */
 };
+
+/* A bit for each plugin whose resource the node has, and behind them one for NVIDIA's. */
+unsigned oracle_offers(const struct node_object *n);
+/* Whether a pod there has, by what the decision knew of the node, shared or exclusive cards. */
+bool oracle_shares(const struct decision *d, const struct pod_object *p);
+bool oracle_excludes(const struct decision *d, const struct pod_object *p);
 
 static inline bool decision_has(const struct decision *d, int64_t card)
 {

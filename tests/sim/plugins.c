@@ -293,6 +293,7 @@ bool plugins_change_node(struct node_object *n)
 
 void plugins_replace(struct node_object *n)
 {
+    n->left |= 1U << n->plugin;
     node_size(n);
     plugins_make_node(n);
 }

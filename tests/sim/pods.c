@@ -104,7 +104,7 @@ static void join(struct pod_object *p)
 static struct name some_policy(unsigned seldom)
 {
     static const char *const policies[] = {"spread", "binpack", "fgd", "bid-price"};
-    uint32_t known = world.set.costs == PACK_UNSET ? 2 : COUNT_OF(policies);
+    uint32_t known = world.set.costs == POLICY_UNSET ? 2 : COUNT_OF(policies);
     return name_from(draw(seldom) == 0 ? str_of(policies[draw(known)]) : STR(""));
 }
 

@@ -72,10 +72,10 @@ static const char *bool_text(bool b)
     return b ? "true" : "false";
 }
 
-static enum pack node_policy(void)
+static enum policy node_policy(void)
 {
-    enum pack usual = world.set.node_spread ? PACK_SPREAD : PACK_BINPACK;
-    return world.set.costs != PACK_UNSET ? world.set.costs : usual;
+    enum policy usual = world.set.node_spread ? POLICY_SPREAD : POLICY_BINPACK;
+    return world.set.costs != POLICY_UNSET ? world.set.costs : usual;
 }
 
 bool proc_file(struct str path, struct text *ret)
@@ -98,7 +98,7 @@ bool proc_file(struct str path, struct text *ret)
     put_setting(ret, "list-page-size", page_size.z);
     put_ms(ret, "bind-timeout", s->bind_timeout_ms);
     put_setting(ret, "card-policy", s->spread ? "spread" : "binpack");
-    put_setting(ret, "node-policy", pack_name(node_policy()));
+    put_setting(ret, "node-policy", policy_name(node_policy()));
     put_setting(ret, "shortlist", shortlist.z);
     put_setting(ret, "shrink-after-init", bool_text(s->shrink));
     put_setting(ret, "dra", s->dra_on ? "on" : "auto");
@@ -115,7 +115,7 @@ bool proc_is_current(const struct proc *p)
     const struct swarm *s = &world.set;
     return !proc_runs(p) ||
            (c->shrink_after_init == s->shrink && (unsigned)c->swap_guard == s->guard &&
-            (c->card_policy == PACK_SPREAD) == s->spread && c->node_policy == node_policy() &&
+            (c->card_policy == POLICY_SPREAD) == s->spread && c->node_policy == node_policy() &&
             c->shortlist == s->shortlist && c->evict_for_cards == s->evicts &&
             c->bind_timeout_ms == s->bind_timeout_ms && c->list_page_size == s->page_size);
 }
@@ -169,8 +169,8 @@ void proc_start(struct proc *p)
     p->loop = sim_loop_new(p);
     enum errc code = open_all(p, &e);
     sim_check(code == OK);
-    if (world.set.costs != PACK_UNSET)
-        see_pods(&p->daemon.service.cache.policies.market.shapes);
+    if (world.set.costs != POLICY_UNSET)
+        see_pods(&p->daemon.service.cache.learned.market.shapes);
     mem_account(NULL);
     p->state = PROC_UP;
     oracle_started(p);

@@ -38,12 +38,12 @@ static int64_t used_with(const struct pod_object *p, unsigned node)
     return size < 0 ? -1 : used + slice_charge(p, &part, size) * cards;
 }
 
-static enum pack policy_of(const struct pod_object *p)
+static enum policy policy_of(const struct pod_object *p)
 {
     const struct name *own = p->node_policy.z[0] != '\0' ? &p->node_policy : &p->policy;
-    enum pack usual = world.set.node_spread ? PACK_SPREAD : PACK_BINPACK;
-    enum pack policy = world.set.costs != PACK_UNSET ? world.set.costs : usual;
-    return own->z[0] == '\0' || pack_parse(name_str(own), &policy) ? policy : PACK_BINPACK;
+    enum policy usual = world.set.node_spread ? POLICY_SPREAD : POLICY_BINPACK;
+    enum policy policy = world.set.costs != POLICY_UNSET ? world.set.costs : usual;
+    return own->z[0] == '\0' || policy_parse(name_str(own), &policy) ? policy : POLICY_BINPACK;
 }
 
 /* With "prefer", of nodes with equal ratios the one without a possible swap is better. */
@@ -63,17 +63,17 @@ int ranks_compare(const struct pod_object *p, unsigned a, unsigned b, bool guard
     int64_t used_b = used_with(p, b);
     int64_t x = used_a * store.nodes[b].mem;
     int64_t y = used_b * store.nodes[a].mem;
-    enum pack policy = policy_of(p);
+    enum policy policy = policy_of(p);
     /* A policy that can't be read counts as none in a pod without cards, and the configured one
      * then ranks the nodes for it, too. */
     bool costs =
-        pack_has_costs(policy) || (!pod_object_shares(p) && pack_has_costs(world.set.costs));
+        policy_has_costs(policy) || (!pod_object_shares(p) && policy_has_costs(world.set.costs));
     *ret_known = !costs && (!pod_object_shares(p) || (used_a >= 0 && used_b >= 0));
     if (!*ret_known || !pod_object_shares(p))
         return 0;
     if (x == y)
         return guard ? compare_swaps(p, a, b, ret_known) : 0;
-    return (x > y) == (policy != PACK_SPREAD) ? 1 : -1;
+    return (x > y) == (policy != POLICY_SPREAD) ? 1 : -1;
 }
 
 static bool fits(const struct pod_object *p, unsigned node)

@@ -10,6 +10,40 @@ bool oracle_lasts(const struct pod_object *p)
     return world.set.shrink && p->initialized;
 }
 
+bool node_object_offers_exclusive(const struct node_object *n)
+{
+    return !n->exists || (n->exclusive >= 0 && !plugin_has_devices(n->plugin));
+}
+
+bool node_object_offers(const struct node_object *n, enum plugin plugin)
+{
+    if (!n->exists || (n->left & 1U << plugin) != 0)
+        return true;
+    if (plugin == PLUGIN_HAMI && node_object_offers_exclusive(n))
+        return true; /* its resource has the same name */
+    return plugin == n->plugin && (plugin_has_devices(plugin) || n->mem >= 0 || n->count >= 0);
+}
+
+unsigned oracle_offers(const struct node_object *n)
+{
+    unsigned all = node_object_offers_exclusive(n) ? 1U << PLUGINS : 0;
+    for (unsigned i = 0; i < PLUGINS; i++)
+        all |= node_object_offers(n, (enum plugin)i) ? 1U << i : 0;
+    return all;
+}
+
+bool oracle_shares(const struct decision *d, const struct pod_object *p)
+{
+    const struct pod_object *own = &store.pods[d->slot];
+    bool same = pod_object_shares(own) && own->plugin == p->plugin;
+    return pod_object_shares(p) && (same || (d->offers >> p->plugin & 1) != 0);
+}
+
+bool oracle_excludes(const struct decision *d, const struct pod_object *p)
+{
+    return pod_object_exclusive(p) > 0 && !p->claimed && (d->offers >> PLUGINS & 1) != 0;
+}
+
 /* The first pod of another plugin on a card fills it. */
 static int64_t charge_foreign(struct usage *u, const struct node_object *n, int64_t card)
 {
@@ -39,7 +73,6 @@ static void usage_add_foreign(struct usage *u, const struct pod_object *p,
         return;
     u->mem += all.n == 0 ? n->mem : 0;
     u->unplaced += all.n == 0 ? n->mem : 0;
-    u->exclusive += p->claimed ? 0 : pod_object_exclusive(p);
     u->pods++;
     u->sharing++;
 }
@@ -61,14 +94,13 @@ static void usage_add(struct usage *u, const struct pod_object *p, const struct 
             continue;
         u->pods++;
         u->takers += slice_takers(s);
-        u->wholes += pod_object_named(p) && p->whole ? 1 : 0;
+        u->wholes += pod_object_shares(p) && p->whole ? 1 : 0;
     }
     if (card >= 0)
         return;
     u->mem += all.n == 0 ? pod_object_mem(p) : 0;
     u->unplaced += all.n == 0 ? pod_object_mem(p) : 0;
     u->counted += pod_object_mem(p);
-    u->exclusive += p->claimed ? 0 : pod_object_exclusive(p);
     u->pods++;
     u->sharing += pod_object_shares(p) ? 1 : 0;
 }
@@ -79,9 +111,14 @@ struct usage oracle_usage(unsigned node, int64_t card)
     const struct node_object *n = &store.nodes[node];
     for (unsigned i = 0; i < store.n_pods; i++) {
         const struct pod_object *p = &store.pods[i];
-        if (!pod_object_holds(p) || !pod_object_wants(p) || strcmp(p->node.z, n->name.z) != 0)
+        bool kept = pod_object_wants(p) || pod_object_bad(p);
+        if (!pod_object_holds(p) || !kept || strcmp(p->node.z, n->name.z) != 0)
             continue;
-        if (node_object_is_foreign(n, p))
+        if (card < 0 && node_object_offers_exclusive(n))
+            u.exclusive += p->claimed ? 0 : pod_object_exclusive(p);
+        if (pod_object_shares(p) && !node_object_offers(n, p->plugin))
+            u.pods += card < 0 ? 1 : 0; /* it has nothing of the node */
+        else if (node_object_is_foreign(n, p))
             usage_add_foreign(&u, p, n, card);
         else
             usage_add(&u, p, n, card);
@@ -94,12 +131,12 @@ struct usage oracle_usage(unsigned node, int64_t card)
     return u;
 }
 
-static enum pack policy_of(const struct pod_object *o, const struct name *own)
+static enum policy policy_of(const struct pod_object *o, const struct name *own)
 {
-    enum pack pack = PACK_UNSET;
+    enum policy policy = POLICY_UNSET;
     const struct name *n = own->z[0] == '\0' ? &o->policy : own;
-    sim_check(n->z[0] == '\0' || pack_parse(name_str(n), &pack));
-    return pack;
+    sim_check(n->z[0] == '\0' || policy_parse(name_str(n), &policy));
+    return policy;
 }
 
 static void rest_pod(const struct pod_object *o, const struct pod *p)
@@ -115,7 +152,7 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
                                     p->request->node_policy == policy_of(o, &o->node_policy)));
     if (!bound) {
         sim_check(p->request->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
-        sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0'));
+        sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0' && !o->deleting));
         sim_check(p->claim == NULL || str_eq(p->claim->name, name_str(&o->nominated)));
         return;
     }
@@ -209,7 +246,7 @@ static size_t rest_nodes(const struct cache *cache)
  */
 static size_t rest_learned(const struct service *s)
 {
-    return 4 * (size_t)s->judge_memo.n_rows + 1 + s->cache.policies.market.shapes.n + 16;
+    return 4 * (size_t)s->evaluation_memo.n_rows + 1 + s->cache.learned.market.shapes.n + 16;
 }
 
 void oracle_rest(void)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define BLANKS " \t\n\v\f\r"
+
 /* The number that begins here, and where it ends; -1: none, or one that no card has. */
 static int64_t number(const char *at, const char **ret_end)
 {
@@ -26,7 +28,10 @@ unsigned pod_object_said(const struct pod_object *p, int64_t cards[static SAID_M
     for (const char *c = p->idx.z; *c != '\0';) {
         const char *end;
         bool known = false;
+        c += strspn(c, BLANKS);
+        c += *c == '+' ? 1 : 0;
         int64_t card = number(c, &end);
+        end += strspn(end, BLANKS);
         bool whole = card >= 0 && (*end == ',' || *end == '\0');
         c += strcspn(c, ",");
         c += *c == ',' ? 1 : 0;

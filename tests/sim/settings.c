@@ -42,9 +42,9 @@ static void make_room_scarce(struct swarm *s)
     s->actions += 60;
 }
 
-static enum pack costs_of(uint64_t seed)
+static enum policy costs_of(uint64_t seed)
 {
-    static const enum pack costs[] = {PACK_UNSET, PACK_UNSET, PACK_FGD, PACK_BID_PRICE};
+    static const enum policy costs[] = {POLICY_UNSET, POLICY_UNSET, POLICY_FGD, POLICY_BID_PRICE};
 
     return costs[seed % COUNT_OF(costs)];
 }

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "api/store.h"
-#include "core/pack.h"
+#include "core/request/policy.h"
 
 /* Faults and unusual events. Each seed draws which of them occur, and how often. */
 enum fault {
@@ -91,7 +91,8 @@ struct swarm {
     bool shrink; /* this and others that a configuration file holds change in a rollout */
     bool spread; /* the policy of cards */
     bool node_spread;
-    enum pack costs; /* the policy of nodes in place of node_spread; PACK_UNSET: none with costs */
+    enum policy
+        costs; /* the policy of nodes in place of node_spread; POLICY_UNSET: none with costs */
     unsigned shortlist; /* 0: none */
     bool shortens;      /* there may be a shortlist at some time */
     bool alike;         /* the nodes are equal, and most pods have one size */

@@ -77,17 +77,16 @@ bool pod_object_named(const struct pod_object *p)
     return named;
 }
 
-/* Whether the pod asks for whole cards or a percentage. Labels and annotations count only if a
- * container names the resource. */
 static bool by_card(const struct pod_object *p)
 {
-    return pod_object_named(p) && (p->whole || p->percent > 0);
+    return pod_object_named(p) && (p->whole || p->percent > 0) &&
+           (p->plugin != PLUGIN_GPUSHARE || pod_object_mem(p) > 0);
 }
 
 bool container_object_asks(const struct pod_object *p, unsigned container)
 {
     const struct container_object *c = &p->containers[container];
-    return c->mem > 0 || c->cores > 0 || (c->named && by_card(p));
+    return c->mem > 0 || c->cores > 0 || (c->named && p->plugin != PLUGIN_GPUSHARE && by_card(p));
 }
 
 unsigned container_object_key(const struct pod_object *p, unsigned container)
@@ -151,6 +150,8 @@ bool pod_object_bad(const struct pod_object *p)
     int64_t most = pod_object_may_part(p) ? 0 : pod_object_cores(p) / cards;
     for (unsigned i = 0; pod_object_may_part(p) && i < p->n_containers; i++)
         most = MAX_OF(most, p->containers[i].cores);
+    if (pod_object_named(p) && (p->whole || p->percent > 0) && !by_card(p))
+        return true; /* the kubelet gives no card to a container that asks for 0 */
     return most > 100 || (pod_object_cores(p) > 0 && !pod_object_shares(p));
 }
 
@@ -353,17 +354,27 @@ static void devices_of(const struct pod_object *p, struct slices *ret)
     }
 }
 
+/* Whether only an init container has cards. */
+static bool is_of_init(const struct pod_object *p)
+{
+    bool lasts = false;
+    for (unsigned i = 0; i < p->n_containers; i++)
+        lasts = lasts || (container_object_asks(p, i) && p->containers[i].kind != CONTAINER_INIT);
+    return !lasts && asking(p) == 1;
+}
+
 /* All of the index's cards: an equal part of each if they are as many as it asks for. One card has
  * the pod's own figures, see below. */
-static void index_of(const struct pod_object *p, struct slices *ret)
+static void index_of(const struct pod_object *p, bool lasting, struct slices *ret)
 {
     int64_t cards[SAID_MAX];
     unsigned n = pod_object_said(p, cards);
     unsigned parts = n == pod_object_cards(p) ? n : 1;
+    bool each = n > 1 && !(lasting && is_of_init(p));
     for (unsigned i = 0; i < n; i++) {
         struct slice *s = slice_at(ret, cards[i]);
-        s->mem = n > 1 ? part_of(pod_object_mem(p), parts) : 0;
-        s->cores = n > 1 ? part_of(pod_object_cores(p), parts) : 0;
+        s->mem = each ? part_of(pod_object_mem(p), parts) : 0;
+        s->cores = each ? part_of(pod_object_cores(p), parts) : 0;
     }
 }
 
@@ -373,7 +384,7 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
 {
     bool counts = allocation_counts(p);
     ret->n = 0;
-    if (!pod_object_shares(p))
+    if (!pod_object_shares(p) && (pod_object_exclusive(p) > 0 || pod_object_cores(p) == 0))
         return;
     if (p->plugin == PLUGIN_ELASTIC || p->plugin == PLUGIN_TENCENT)
         seats_of(p, ret);
@@ -381,7 +392,7 @@ void pod_object_slices(const struct pod_object *p, bool lasting, struct slices *
         devices_of(p, ret);
     counts = counts && p->plugin == PLUGIN_GPUSHARE;
     if (!counts && !plugin_has_devices(p->plugin))
-        index_of(p, ret);
+        index_of(p, lasting, ret);
     for (int64_t card = 0; counts && card < GRANTED_CARDS; card++) {
         bool named = false;
         for (unsigned i = 0; i < p->allocation.n; i++)
@@ -491,7 +502,8 @@ enum plugin node_object_plugin(const struct node_object *n)
 
 bool node_object_is_foreign(const struct node_object *n, const struct pod_object *p)
 {
-    return pod_object_shares(p) && node_object_cards(n) > 0 && p->plugin != node_object_plugin(n);
+    return pod_object_shares(p) && node_object_offers(n, p->plugin) && node_object_cards(n) > 0 &&
+           p->plugin != node_object_plugin(n);
 }
 
 bool node_object_given(const struct node_object *n, int64_t card)
@@ -558,9 +570,10 @@ bool node_object_isolates(const struct node_object *n, const struct pod_object *
 {
     static const bool enforces[ISOLATIONS] = {false, false, false, true, true, true};
     const uint8_t mps = 4; /* it serves pods with one card only */
-    return !p->isolated || !pod_object_shares(p) ||
-           (enforces[n->isolation] &&
-            (n->isolation != mps || (p->count <= 1 && !pod_object_is_own(p))));
+    if (!pod_object_shares(p))
+        return true;
+    return (!p->isolated || enforces[n->isolation]) &&
+           (n->isolation != mps || (p->count <= 1 && !pod_object_is_own(p)));
 }
 
 bool health_object_ill(const struct health_object *h, int64_t card)

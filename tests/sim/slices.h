@@ -101,12 +101,16 @@ bool node_object_divided(const struct node_object *n);       /* some cards are a
 
 /* Whether the pod's amounts are in another plugin's unit than the node's: each of its cards then
  * counts as held whole, or the whole node, if its cards are not known. */
+/* Only of these the kubelet gives pods anything. A node that does not exist may have all. */
+bool node_object_offers(const struct node_object *n, enum plugin plugin);
+bool node_object_offers_exclusive(const struct node_object *n);
 bool node_object_is_foreign(const struct node_object *n, const struct pod_object *p);
 
 /* Whether the card's model and UUID match the pod's selection. */
 bool pod_object_allows(const struct pod_object *p, const struct node_object *n, int64_t card);
 
-/* Whether the node enforces shares, if the pod asks for a share and for isolation. */
+/* Whether the node enforces shares, if the pod asks for a share and for isolation; and serves it if
+ * it asks for several cards. */
 bool node_object_isolates(const struct node_object *n, const struct pod_object *p);
 
 int node_object_numa(const struct node_object *n, int64_t card); /* -1: not known */

@@ -103,7 +103,8 @@ static void remove_pod(unsigned slot)
 static void delete_gracefully(unsigned slot)
 {
     struct pod_object p = store.pods[slot];
-    if (p.deleting || unbound(&p)) {
+    bool finalizers = kind(KIND_NOMINATED) && draw(4) == 0;
+    if (p.deleting || (unbound(&p) && !finalizers)) {
         remove_pod(slot);
         return;
     }

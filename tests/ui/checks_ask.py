@@ -179,7 +179,9 @@ def typed_request(lab: Lab) -> None:
          world.pod("w", 20, annotations={"cardpack.io/policy": "spread"})),
         ({"memory": "60", "cards": "2"}, world.pod("w", 60, labels={"aliyun.com/gpu-count": "2"})),
         ({"memory": "10", "compute": "75"}, world.pod("w", 10, cores=75)),
-        ({"percent": "50", "model": "*A100*"}, world.pod("w", 0, annotations={
+        ({"whole": "1", "cards": "2"}, world.pod("w", 2, labels={
+            "ack.gpushare.placement": "require-whole-device", "aliyun.com/gpu-count": "2"})),
+        ({"percent": "50", "model": "*A100*"}, world.pod("w", 1, annotations={
             "cardpack.io/gpu-mem-percent": "50", "cardpack.io/card-model": "*A100*"})),
         ({"whole": "1", "memory": "30", "namespace": "lab"},
          world.pod("w", 30, namespace="lab",

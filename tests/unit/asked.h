@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cache_rig.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 
 /* STR for static initializers. */
 #define S(lit)               \

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 
 enum {
     M_NODES = 3,
@@ -164,6 +164,9 @@ static inline int m_part_cores(const struct m_pod *p)
 static inline int64_t m_used(const struct model *m, int node, int card)
 {
     int64_t sum = 0;
+    const struct m_size *size = &m->nodes[node].size;
+    if (size->present && size->mem == -1 && size->count == -1)
+        return 0; /* the kubelet gives pods nothing of a resource that the node does not have */
     for (int i = 0; i < M_PODS; i++) {
         const struct m_pod *p = &m->pods[i];
         if (!m_holds(p) || p->node != node)
@@ -395,6 +398,8 @@ static inline void m_place(struct model *m, struct m_pod *p, const struct m_view
     p->place = v->place;
     p->ask = v->ask;
     p->ask.mem = MAX_OF(v->ask.mem, 0);
+    if (p->ask.mem == 0 && p->ask.cores == 0)
+        p->place.n = 0; /* it asks for nothing that could be read */
     p->awaiting = v->awaiting;
     p->missing = false;
     p->asked = false;

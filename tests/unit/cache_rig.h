@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "unit.h"
 
 struct rig {
@@ -40,6 +40,7 @@ static inline void node_set(struct rig *r, const char *name, const char *mem, co
                             .node = {.name = str_of(name),
                                      .mem = str_of(mem),
                                      .count = str_of(count),
+                                     .exclusive = STR("0"),
                                      .mem_allocatable = str_of(allocatable)}};
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
@@ -92,8 +93,7 @@ static inline enum errc pod_event(struct rig *r, enum cache_event_type type, str
                                     .node = str_of(s.node),
                                     .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
                                     .deleting = s.deleting,
-                                    .said_allocation = s.leftovers,
-                                    .said_cores = s.leftovers,
+                                    .former = {s.leftovers, s.leftovers, s.leftovers},
                                     .idx = str_of(s.idx),
                                     .assigned = str_of(s.assigned),
                                     .assume_time = str_of(s.assume),

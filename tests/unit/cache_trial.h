@@ -17,7 +17,7 @@ struct trial {
     struct node_digest digests[M_NODES];
     unsigned same_versions; /* how many events did not change a node's version */
     bool limited;           /* namespaces have quotas, and nodes no tables */
-    enum pack policy;
+    enum policy policy;
     unsigned lessons; /* that ended with prices */
     unsigned refused[VERDICT_COUNT];
     char what[160]; /* the event, for the failure message */
@@ -84,15 +84,15 @@ static inline struct str number_text(char *to, size_t size, int64_t value)
 /* A little at a time, beside the events. */
 static inline void learn(struct trial *t)
 {
-    struct policies *p = &t->cache.policies;
+    struct learned_costs *p = &t->cache.learned;
     uint64_t solved = p->market.solved;
     if (!chance(t, 25))
         return;
     if (chance(t, 10))
         fail_alloc_arm(draw(t, 2) == 0 ? FAIL_ONCE : FAIL_FROM_THEN_ON, draw(t, 8) + 1);
     if (p->market.solve == NULL && chance(t, 20))
-        (void)policies_begin(p, &t->cache.nodes);
-    for (uint32_t steps = draw(t, 80); steps > 0 && policies_step(p);)
+        (void)learned_costs_begin(p, &t->cache.nodes);
+    for (uint32_t steps = draw(t, 80); steps > 0 && learned_costs_step(p);)
         steps--;
     fail_alloc_disarm();
     t->lessons += p->market.solved > solved ? 1 : 0;

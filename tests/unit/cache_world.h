@@ -2,7 +2,7 @@
  * delays. */
 #pragma once
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "seeded.h"
 
 #include <stdio.h>

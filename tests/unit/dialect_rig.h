@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cache_rig.h"
-#include "codec/seats.h"
-#include "core/fit.h"
+#include "core/place/fit.h"
+#include "objects/seats.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -110,13 +110,29 @@ static const char *const tables[DIALECT_COUNT] = {
         "GPU-a", "0") "," HAMI_CARD("GPU-d", "3") "," HAMI_CARD("GPU-b", "1") "]"),
 };
 
-static inline void set_node(struct rig *r, const char *name, enum dialect d)
+/* The names of plugins that were on a node before: the kubelet keeps them with 0. */
+#define LEFT                                                              \
+    "\"aliyun.com/gpu-mem\":\"0\",\"nvidia.com/gpu\":\"0\",\"nvidia.com/" \
+    "gpu.shared\":\"0\"," VOLCANO("0") "," ELASTIC("0", "0") "," TENCENT( \
+        "0", "0") ",\"volcano.sh/vgpu-number\":\"0\","
+
+static inline void set_node_as(struct rig *r, const char *name, enum dialect d,
+                               const char *capacity)
 {
     struct object o;
-    object_node(&o, name, tables[d] == NULL ? "" : tables[d], capacities[d], "");
+    object_node(&o, name, tables[d] == NULL ? "" : tables[d], capacity, "");
     struct cache_event e = {.type = CACHE_NODE_SET, .node = o.node};
     ck_assert_int_eq(rig_apply(r, &e), OK);
     object_end(&o);
+}
+
+/* A node of the dialect where all other plugins were before. */
+static inline void set_node(struct rig *r, const char *name, enum dialect d)
+{
+    char capacity[512];
+    int n = snprintf(capacity, sizeof(capacity), LEFT "%s", capacities[d]);
+    ck_assert_int_lt(n, (int)sizeof(capacity));
+    set_node_as(r, name, d, capacity);
 }
 
 /* Shows the pod, and ends it. */

@@ -156,9 +156,9 @@ static inline enum verdict ask_of(struct eviction_shape s, const struct str *nam
 {
     struct container_view c;
     struct filter_args args = {.pod = view_of(&s, &c), .names = names, .n = n};
-    struct judgement j = {.verdicts = NULL};
+    struct evaluation j = {.verdicts = NULL};
     arena_reset(&b.arena);
-    if (judge(&b.service.cache, NULL, &b.service.work, &args, &b.arena, false, &j, NULL) != OK)
+    if (evaluate(&b.service.cache, NULL, &b.service.work, &args, &b.arena, false, &j, NULL) != OK)
         return VERDICT_COUNT;
     b.later = evictor_filtered(b.evictor, &args, &j).n > 0;
     return (enum verdict)j.verdicts[0];

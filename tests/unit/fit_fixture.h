@@ -2,7 +2,7 @@
 #pragma once
 
 #include "asked.h"
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 enum {
     FIXTURE_PODS = 4,
@@ -14,8 +14,8 @@ enum {
         .name = S("n"), __VA_ARGS__ \
     }
 /* Nodes with 2 or 4 cards of 16. */
-#define TWO_CARDS  NODE(.mem = S("32"), .count = S("2"))
-#define FOUR_CARDS NODE(.mem = S("64"), .count = S("4"))
+#define TWO_CARDS  NODE(.mem = S("32"), .count = S("2"), .exclusive = S("0"))
+#define FOUR_CARDS NODE(.mem = S("64"), .count = S("4"), .exclusive = S("0"))
 
 #define NO_NODE       \
     {                 \
@@ -31,7 +31,7 @@ enum {
 #define HELD(...) .node = S("n"), .phase = S("Running"), ALLOCATION(__VA_ARGS__)
 
 static inline void fit_fixture_open(struct rig *r, const struct node_view *node,
-                                    const struct pod_view *pods, enum pack fallback)
+                                    const struct pod_view *pods, enum policy fallback)
 {
     rig_init(r);
     r->cache.settings.card_policy = fallback;

@@ -123,6 +123,7 @@ static inline void make_node(struct trial *t)
     (void)snprintf(t->limit, sizeof(t->limit), "%lld", (long long)limit);
     t->node = (struct node_view){.name = STR("n"),
                                  .mem = str_of(t->total),
+                                 .exclusive = STR("0"),
                                  .mem_allocatable = str_of(once_in(t, 3) ? t->limit : NULL),
                                  .has_cards = true,
                                  .cards = t->cards,

@@ -45,6 +45,7 @@ static inline void gpu_rig_open(struct gpu_rig *r, const char *world)
                                        .probe_ms = 10,
                                        .wait_ms = 2,
                                        .retry_ms = 5,
+                                       .rest_ms = 5,
                                        .in_use = gpu_rig_in_use,
                                        .ctx = r};
 }

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "codec/jread.h"
+#include "json/jread.h"
 
 #include <errno.h>
 #include <jansson.h>

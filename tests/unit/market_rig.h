@@ -1,7 +1,7 @@
 /* A cache with nodes whose pods the policies learn from. */
 #pragma once
 
-#include "core/policies.h"
+#include "core/policy/learned_costs.h"
 #include "fit_fixture.h"
 #include "seeded.h"
 
@@ -12,7 +12,7 @@
 
 static inline struct market *market_of(struct rig *r)
 {
-    return &r->cache.policies.market;
+    return &r->cache.learned.market;
 }
 
 /* A node with equal cards. cpu NULL: unknown. model NULL: unknown. */
@@ -49,9 +49,9 @@ static inline void see(struct market *m, struct shape x, int times)
 
 static inline void solve(struct rig *r)
 {
-    struct policies *p = &r->cache.policies;
-    ck_assert(policies_begin(p, &r->cache.nodes));
-    while (policies_step(p)) {
+    struct learned_costs *p = &r->cache.learned;
+    ck_assert(learned_costs_begin(p, &r->cache.nodes));
+    while (learned_costs_step(p)) {
     }
     ck_assert_uint_gt(p->market.solved, 0);
 }

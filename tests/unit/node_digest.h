@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "core/node.h"
-#include "core/request.h"
+#include "core/request/request.h"
+#include "core/state/node.h"
 
 struct node_digest {
     uint64_t version; /* 0: the node has not been seen yet */

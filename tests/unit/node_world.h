@@ -11,8 +11,8 @@
 #pragma once
 
 #include "base/log.h"
-#include "node/allot/claim.h"
-#include "node/allot/exchange.h"
+#include "node/roster/claim.h"
+#include "node/roster/exchange.h"
 #include "unit.h"
 
 #include <stdio.h>

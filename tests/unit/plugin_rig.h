@@ -7,8 +7,8 @@
 
 #include "grpc/grpc_client.h"
 #include "grpc/limit.h"
-#include "node/plugin/kubelet_dir.h"
-#include "node/plugin/plugin.h"
+#include "node/kubelet/kubelet_dir.h"
+#include "node/kubelet/plugin.h"
 #include "on_loop.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cache_rig.h"
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 #include <stdio.h>
 
@@ -108,7 +108,7 @@ static inline enum verdict fit(const struct rig *r, const char *node, struct ask
     ask(r, a, &request);
     enum verdict v = fit_node(node_of(r, node), &request);
     ck_assert_int_eq(fit_place(node_of(r, node), &request, &there), v);
-    request.fallback = PACK_SPREAD;
+    request.fallback = POLICY_SPREAD;
     ck_assert_int_eq(fit_place(node_of(r, node), &request, &again), v);
     return v;
 }

@@ -1,8 +1,8 @@
 /* A reflector and a server with a script, and a log of the sink's calls. */
 #pragma once
 
-#include "codec/watch.h"
 #include "kube/reflector.h"
+#include "objects/watch.h"
 #include "on_loop.h"
 #include "script_server.h"
 

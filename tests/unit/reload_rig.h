@@ -1,7 +1,7 @@
 /* A running program that reloads its configuration, and its log. */
 #pragma once
 
-#include "daemon/guard.h"
+#include "daemon/authentication.h"
 #include "daemon/reload.h"
 #include "daemon/service.h"
 #include "http_fixture.h"
@@ -70,7 +70,7 @@ static inline void rig_open(struct rig *r, const char *text)
 static inline void rig_close(struct rig *r)
 {
     reload_stop(r->reload);
-    r->parts.guard = guard_free(r->parts.guard);
+    r->parts.authentication = authentication_free(r->parts.authentication);
     http_fixture_close(&r->http);
     r->reload = reload_free(r->reload);
     config_done(&r->config);

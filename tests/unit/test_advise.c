@@ -72,6 +72,20 @@ START_TEST(tells_of_a_request_that_is_not_valid)
 
 END_TEST
 
+/* Its node is closed: that concerns others, too, though it is bound. */
+START_TEST(tells_of_a_bound_pod_that_can_not_be_read)
+{
+    struct pod_view pod = pod_of("u", NULL);
+    pod.fault = STR("it is odd");
+    pod.node = STR("n");
+    for (unsigned i = 0; i < 3; i++)
+        shown(pod, "it can't be read: it is odd");
+    ck_assert_uint_eq(posted, 1);
+    ck_assert_str_eq(last, "UnreadablePod: it can't be read: it is odd");
+}
+
+END_TEST
+
 START_TEST(tells_once)
 {
     for (unsigned i = 0; i < 3; i++)
@@ -120,6 +134,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_test(tc, names_the_annotation_and_the_nearest_one);
     tcase_add_test(tc, tells_of_a_request_that_is_not_valid);
+    tcase_add_test(tc, tells_of_a_bound_pod_that_can_not_be_read);
     tcase_add_test(tc, tells_once);
     tcase_add_test(tc, is_silent_about_other_pods);
     tcase_add_test(tc, cuts_a_long_name);

@@ -1,11 +1,11 @@
 /* Allocations in a pod's annotation: reading, writing, ceilings and lack of memory. */
-#include "codec/allocation.h"
+#include "objects/allocation.h"
 
 #include "base/mem.h"
-#include "codec/kube.h"
-#include "codec/limit.h"
 #include "core/limit.h"
 #include "fail_alloc.h"
+#include "objects/kube.h"
+#include "objects/limit.h"
 #include "unit.h"
 
 #include <stdio.h>

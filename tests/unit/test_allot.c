@@ -156,18 +156,18 @@ START_TEST(a_list_ends_the_doubts)
     ck_assert(p->doubt);
     allot_list_begin(t.allot); /* too early */
     if (_i == 1)
-        pass(MEND_LATE_MS);
+        pass(POD_PATCHER_LATE_MS);
     set_pod("p", "Pending", 1);
     allot_list_end(t.allot);
     ck_assert(p->doubt);
-    pass(MEND_LATE_MS);
+    pass(POD_PATCHER_LATE_MS);
     ck_assert_uint_eq(t.lists, 1);
     allot_list_begin(t.allot);
     set_pod("p", "Pending", 1);
     ck_assert(p->doubt);
     allot_list_end(t.allot);
     ck_assert(!p->doubt);
-    pass(MEND_LATE_MS);
+    pass(POD_PATCHER_LATE_MS);
     ck_assert_uint_eq(t.lists, 1);
 }
 
@@ -179,10 +179,10 @@ START_TEST(a_lost_answer_needs_a_newer_list)
     allot_list_begin(t.allot);
     set_pod("p", "Pending", 1);
     allot_list_end(t.allot);
-    pass(MEND_LATE_MS);
+    pass(POD_PATCHER_LATE_MS);
     allot_list_begin(t.allot);
     set_pod("p", "Pending", 1);
-    t.allot->mend.passed = false;
+    t.allot->patcher.passed = false;
     allot_list_end(t.allot);
     ck_assert(roster_find(&t.allot->roster, STR("p"))->doubt);
 }
@@ -195,7 +195,7 @@ START_TEST(a_running_pod_needs_no_list)
     allot_list_begin(t.allot);
     set_pod("p", "Running", 1);
     allot_list_end(t.allot);
-    pass(MEND_LATE_MS);
+    pass(POD_PATCHER_LATE_MS);
     ck_assert_uint_eq(t.lists, 0);
 }
 

@@ -1,8 +1,8 @@
 /* What cardpack-node announces: cases against the API server of announce_rig.h. */
 #include "announce_rig.h"
 
-#include "codec/cards.h"
-#include "node/announce/announce_step.h"
+#include "kube/write_step.h"
+#include "objects/cards.h"
 
 START_TEST(announces_cards)
 {
@@ -92,6 +92,31 @@ START_TEST(events_on_the_node)
                            "(GPU-a, NVIDIA A100) is healthy again\""),
                       1);
     ck_assert_uint_eq(said("\"component\":\"cardpack-node\""), 3);
+}
+
+END_TEST
+
+/* The driver may say so after the XID; an administrator waits for that event. */
+START_TEST(an_event_when_a_card_begins_to_need_a_reset)
+{
+    struct announce_card one = {.index = 1,
+                                .units = 3,
+                                .numa = -1,
+                                .uuid = STR("GPU-c"),
+                                .health = GPU_UNHEALTHY,
+                                .reason = STR("XID 140")};
+    for (unsigned i = 0; i < 5; i++) {
+        if (i == 2) {
+            one.needs_reset = true;
+            one.reason = STR("XID 140: by the driver it needs a reset");
+        } else if (i == 4) {
+            one.needs_reset = false;
+        }
+        announce_cards(t.announce, &one, 1, ISOLATION_NONE, false);
+        pass(0);
+        ck_assert_uint_eq(said("\"reason\":\"CardUnhealthy\""), i < 2 ? 1 : 2);
+        ck_assert_uint_eq(said("XID 140: by the driver it needs a reset"), i < 2 ? 0 : 1);
+    }
 }
 
 END_TEST
@@ -212,7 +237,7 @@ START_TEST(the_api_server_is_away)
     ck_assert_uint_le(announce_counts(t.announce)->failures, 60);
     t.refuse = 0;
     t.away = false;
-    pass(2 * ANNOUNCE_RETRY_MAX_MS);
+    pass(2 * WRITE_RETRY_MAX_MS);
     ck_assert_str_eq(map_has(), "0");
     node_has("2", "[" FIRST ILL "," SECOND "}]", "none");
     ck_assert_uint_eq(announce_trouble(t.announce).n, 0);
@@ -272,7 +297,7 @@ START_TEST(an_api_server_that_drops_it)
     ck_assert(memmem(announce_trouble(t.announce).p, announce_trouble(t.announce).n,
                      "without what was sent", 21) != NULL);
     t.drops = false;
-    pass(2 * ANNOUNCE_RETRY_MAX_MS);
+    pass(2 * WRITE_RETRY_MAX_MS);
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
 
@@ -382,6 +407,7 @@ int main(void)
     tcase_add_test(c, cardpack_reads_the_table);
     tcase_add_test(c, the_config_map_comes_first);
     tcase_add_test(c, events_on_the_node);
+    tcase_add_test(c, an_event_when_a_card_begins_to_need_a_reset);
     tcase_add_test(c, the_kubelet_zeroes_the_count);
     tcase_add_test(c, zeroed_while_a_patch_is_under_way);
     tcase_add_test(c, a_watch_that_lags);

@@ -1,6 +1,6 @@
 /* The answer to Allocate, read back field by field. */
 #include "fail_alloc.h"
-#include "node/plugin/answer.h"
+#include "node/kubelet/answer.h"
 #include "unit.h"
 
 #include <fcntl.h>
@@ -86,6 +86,35 @@ static const struct gpu_card *const two[] = {&whole, &other};
 static const struct gpu_card *const slices[] = {&slice, &sister};
 static const int64_t totals[] = {80, 40};
 
+static void touch(const char *folder, const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, S_IRUSR);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+}
+
+static void forget(const char *folder, const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    ck_assert_int_eq(unlink(path), 0);
+}
+
+/* A folder of device nodes with the one that CUDA needs. */
+static void uvm_open(char *dev)
+{
+    ck_assert_ptr_nonnull(mkdtemp(dev));
+    touch(dev, "nvidia-uvm");
+}
+
+static void uvm_close(const char *dev)
+{
+    forget(dev, "nvidia-uvm");
+    ck_assert_int_eq(rmdir(dev), 0);
+}
+
 START_TEST(test_one_card)
 {
     struct answer_want w = {.cards = first_only,
@@ -138,7 +167,7 @@ START_TEST(test_limits)
                   "env 1=ALIYUN_COM_GPU_MEM_POD 2=6\n"
                   "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
-                  "env 1=NVIDIA_GPU_MEMORY_REQUEST 2=768\n"
+                  "env 1=NVIDIA_GPU_MEMORY_REQUEST 2=0\n"
                   "env 1=NVIDIA_GPU_MEMORY_LIMIT 2=768\n");
     w.cards = slices;
     assert_answer(&s, &w,
@@ -180,15 +209,21 @@ START_TEST(test_late)
                      "\"ALIYUN_COM_GPU_MEM_DEV=80\","
                      "\"CGPU_DISABLE=true\"]}}]}");
     buf_clear(&out, MIB);
-    s = (struct answer_settings){.device_nodes = true, .unit = {GIB}, .dev = "/nowhere"};
+    char dev[] = "answer-XXXXXX";
+    uvm_open(dev);
+    s = (struct answer_settings){.device_nodes = true, .unit = {GIB}, .dev = dev};
     w.n_cards = 1;
     ck_assert_ok(answer_write_spec(&out, &s, &w, STR("a1b2"), &e), &e);
-    ck_assert(str_ends(buf_str(&out), STR("\"deviceNodes\":[{\"path\":\"/dev/nvidia5\","
-                                          "\"permissions\":\"rw\"}]}}]}")));
+    ck_assert(str_ends(buf_str(&out), STR("\"deviceNodes\":[{\"path\":\"/dev/nvidiactl\","
+                                          "\"permissions\":\"rw\"},{\"path\":"
+                                          "\"/dev/nvidia-uvm\",\"permissions\":\"rw\"},{"
+                                          "\"path\":\"/dev/nvidia5\",\"permissions\":\"rw\"}"
+                                          "]}}]}")));
     w.cards = &(const struct gpu_card *){&unseen};
     buf_clear(&out, MIB);
     ck_assert_int_eq(answer_write_spec(&out, &s, &w, STR("a1b2"), &e), ERR_UNAVAILABLE);
     ck_assert_uint_eq(out.n, 0);
+    uvm_close(dev);
     buf_done(&text);
     buf_done(&out);
 }
@@ -226,7 +261,7 @@ START_TEST(test_late_limits)
                             .limit_units = 6,
                             .cores = 30};
     assert_spec(&s, &w,
-                SPEC "\"NVIDIA_GPU_MEMORY_REQUEST=1536\",\"NVIDIA_GPU_MEMORY_LIMIT=1536\"]}}]}");
+                SPEC "\"NVIDIA_GPU_MEMORY_REQUEST=0\",\"NVIDIA_GPU_MEMORY_LIMIT=1536\"]}}]}");
     s = (struct answer_settings){.mps_dir = STR("/run/mps"), .unit = {256 << 20}};
     assert_spec(&s, &w,
                 SPEC "\"CUDA_MPS_PIPE_DIRECTORY=/run/mps/GPU-aaaa\","
@@ -234,27 +269,11 @@ START_TEST(test_late_limits)
                      "\"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30\"],\"mounts\":["
                      "{\"hostPath\":\"/run/mps/GPU-aaaa\",\"containerPath\":\"/run/mps/GPU-aaaa\","
                      "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]},"
-                     "{\"hostPath\":\"/run/mps/shm\",\"containerPath\":\"/dev/shm\","
+                     "{\"hostPath\":\"/run/mps/GPU-aaaa.shm\",\"containerPath\":\"/dev/shm\","
                      "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}");
 }
 
 END_TEST
-
-static void touch(const char *folder, const char *name)
-{
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, S_IRUSR);
-    ck_assert_int_ge(fd, 0);
-    (void)close(fd);
-}
-
-static void forget(const char *folder, const char *name)
-{
-    char path[128];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    ck_assert_int_eq(unlink(path), 0);
-}
 
 /* The host of the test has two of the three common nodes: the third is left out. */
 /* One card alone: a process is the client of one MPS server. */
@@ -279,7 +298,7 @@ START_TEST(test_mps)
                   "env 1=CUDA_MPS_PINNED_DEVICE_MEM_LIMIT 2=0=1536M\n"
                   "env 1=CUDA_MPS_ACTIVE_THREAD_PERCENTAGE 2=30\n"
                   "mount 1=/run/mps/GPU-aaaa 2=/run/mps/GPU-aaaa\n"
-                  "mount 1=/dev/shm 2=/run/mps/shm\n");
+                  "mount 1=/dev/shm 2=/run/mps/GPU-aaaa.shm\n");
     w.cards = two;
     w.n_cards = 2;
     assert_answer(&s, &w,
@@ -299,7 +318,8 @@ START_TEST(test_nodes)
     ck_assert_ptr_nonnull(mkdtemp(dev));
     touch(dev, "nvidiactl");
     touch(dev, "nvidia-uvm");
-    struct answer_settings s = {.device_nodes = true, .unit = {GIB}, .dev = dev};
+    struct answer_settings s = {
+        .device_nodes = true, .unit = {GIB}, .dev = dev, .proc = "/nowhere"};
     struct answer_want w = {.cards = first_only,
                             .n_cards = 1,
                             .dev_total = totals,
@@ -341,11 +361,46 @@ START_TEST(test_nodes)
 
 END_TEST
 
+/* A container without the capability `compute` has no /dev/nvidia-uvm: /proc/devices of the host
+ * decides, and without it CUDA would not start. */
+START_TEST(test_uvm)
+{
+    static const char *const others = "Character devices:\n195 nvidia\n501 nvidia-uvm-tools\n";
+    char dir[] = "answer-XXXXXX";
+    char path[64];
+    struct buf out;
+    struct err e = ERR_INIT;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    struct answer_settings s = {.device_nodes = true, .unit = {GIB}, .dev = dir, .proc = dir};
+    struct answer_want w = {.cards = first_only,
+                            .n_cards = 1,
+                            .dev_total = totals,
+                            .container_units = 8,
+                            .pod_units = 8};
+    (void)snprintf(path, sizeof(path), "%s/devices", dir);
+    for (unsigned i = 0; i < 3; i++) {
+        FILE *f = i == 0 ? NULL : fopen(path, "we");
+        ck_assert(i == 0 || fprintf(f, "%s%s", others, i == 1 ? "" : "511 nvidia-uvm\n") > 0);
+        ck_assert(i == 0 || fclose(f) == 0);
+        buf_init(&out, 4096);
+        enum errc code = answer_write(&out, &s, &w, &e);
+        ck_assert_int_eq(code, i < 2 ? ERR_UNAVAILABLE : OK);
+        ck_assert(i == 2 || strstr(e.text, "run nvidia-modprobe -c 0 -u there") != NULL);
+        buf_done(&out);
+    }
+    forget(dir, "devices");
+    ck_assert_int_eq(rmdir(dir), 0);
+}
+
+END_TEST
+
 /* Its minor number is not known: minor 0 would be another card's node. */
 START_TEST(test_unseen)
 {
     const struct gpu_card *cards[] = {&whole, &unseen};
-    struct answer_settings s = {.device_nodes = true, .unit = {GIB}};
+    char dev[] = "answer-XXXXXX";
+    uvm_open(dev);
+    struct answer_settings s = {.device_nodes = true, .unit = {GIB}, .dev = dev};
     struct answer_want w = {
         .cards = cards, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 8};
     struct err e = ERR_INIT;
@@ -354,15 +409,19 @@ START_TEST(test_unseen)
     ck_assert_int_eq(answer_write(&out, &s, &w, &e), ERR_UNAVAILABLE);
     ck_assert_msg(strstr(e.text, "card 6") != NULL, "%s", e.text);
     ck_assert_uint_eq(out.n, 0);
+    uvm_close(dev);
     buf_done(&out);
 }
 
 END_TEST
 
+static const char *uvm_dev;
+
 static enum errc scenario(void *ctx)
 {
     const struct answer_want *w = ctx;
-    struct answer_settings s = {.device_nodes = true, .limits = true, .unit = {GIB}};
+    struct answer_settings s = {
+        .device_nodes = true, .limits = true, .unit = {GIB}, .dev = uvm_dev};
     struct err e = ERR_INIT;
     struct buf out;
     buf_init(&out, MIB);
@@ -379,7 +438,11 @@ START_TEST(test_without_memory)
 {
     struct answer_want w = {
         .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 8};
+    char dev[] = "answer-XXXXXX";
+    uvm_open(dev);
+    uvm_dev = dev;
     ck_assert_uint_gt(fail_alloc_each(scenario, &w), 1);
+    uvm_close(dev);
 }
 
 END_TEST
@@ -395,6 +458,7 @@ int main(void)
     tcase_add_test(t, test_late);
     tcase_add_test(t, test_late_limits);
     tcase_add_test(t, test_nodes);
+    tcase_add_test(t, test_uvm);
     tcase_add_test(t, test_unseen);
     tcase_add_test(t, test_without_memory);
     suite_add_tcase(s, t);

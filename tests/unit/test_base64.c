@@ -1,5 +1,5 @@
 /* Decoding base64, and its refusals. */
-#include "codec/base64.h"
+#include "json/base64.h"
 
 #include "unit.h"
 

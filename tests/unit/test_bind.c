@@ -156,16 +156,16 @@ static void get_says(const char *uid, const char *node, const char *phase)
     ck_assert_int_eq(fixture.asked, ASKED_GET);
     fixture.asked = ASKED_NOTHING;
     fixture.call->get = GET_FOUND;
-    fixture.call->pod = (struct pod_view){.uid = str_of(uid),
-                                          .namespace = STR("ns"),
-                                          .name = STR("p"),
-                                          .node = str_of(node),
-                                          .phase = str_of(phase),
-                                          .idx = str_of(node == NULL ? NULL : "0"),
-                                          .said_allocation = fixture.leftovers,
-                                          .said_cores = fixture.leftovers,
-                                          .containers = &container,
-                                          .n_containers = 1};
+    fixture.call->pod =
+        (struct pod_view){.uid = str_of(uid),
+                          .namespace = STR("ns"),
+                          .name = STR("p"),
+                          .node = str_of(node),
+                          .phase = str_of(phase),
+                          .idx = str_of(node == NULL ? NULL : "0"),
+                          .former = {fixture.leftovers, fixture.leftovers, fixture.leftovers},
+                          .containers = &container,
+                          .n_containers = 1};
     fixture.call->done(fixture.call);
 }
 
@@ -214,6 +214,7 @@ START_TEST(annotations_of_another_binding_are_replaced)
     ck_assert_str_is(fixture.binding.idx, "0");
     ck_assert_str_is(fixture.binding.allocation, "{\"0\":{\"0\":8}}");
     ck_assert_str_is(fixture.binding.cores, "{}");
+    ck_assert(fixture.binding.vacated);
     post_says(POST_CREATED);
     if (!known)
         get_says("p", "n", "Pending");
@@ -230,6 +231,7 @@ START_TEST(one_card_needs_no_allocation)
     pod_set(&fixture.rig, .uid = "p");
     bind_pod();
     ck_assert_uint_eq(fixture.binding.allocation.n + fixture.binding.cores.n, 0);
+    ck_assert(!fixture.binding.vacated);
     post_says(POST_CREATED);
     bind_fixture_close();
 }

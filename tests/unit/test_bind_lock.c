@@ -368,6 +368,77 @@ START_TEST(gives_up_when_the_lock_is_too_old)
 
 END_TEST
 
+static void bind_a(void)
+{
+    open_node();
+    struct asker *a = ask_of("a");
+    serve();
+    post_says("a", POST_CREATED, NULL);
+    succeeds(a);
+}
+
+/* The watch shows the bound pod. */
+static void show_a(const char *annotations, const char *phase)
+{
+    struct object o;
+    object_pod(&o, "a", plain[DIALECT_VGPU], annotations, "n");
+    struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+    e.pod.phase = str_of(phase);
+    ck_assert_int_eq(rig_apply(&fixture.rig, &e), OK);
+    object_end(&o);
+}
+
+#define WAITS                                            \
+    "\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,8,0:\"," \
+    "\"volcano.sh/bind-phase\":\"allocating\""
+#define SERVED                                           \
+    "\"volcano.sh/vgpu-ids-new\":\"GPU-a,NVIDIA,8,0:\"," \
+    "\"volcano.sh/bind-phase\":\"success\""
+
+/* Volcano's lock names no pod, so only the cardpack that has set it knows that it is of no use. The
+ * kubelet may still ask the plugin for the pod. */
+START_TEST(the_lock_of_a_pod_that_is_gone_is_removed)
+{
+    bind_a();
+    show_a(WAITS, "Pending");
+    serve_for(30000);
+    ck_assert_uint_eq(server.patches, 1);
+    if (_i == 0)
+        pod_gone(&fixture.rig, "a");
+    else
+        show_a(WAITS, "Failed");
+    serve_for(8000);
+    ck_assert_str_ne(server.lock, "");
+    serve_for(4000);
+    ck_assert_str_eq(server.lock, "");
+    (void)ask_of("b");
+    serve();
+    ck_assert(posts("b"));
+    bind_fixture_close();
+}
+
+END_TEST
+
+/* What is not a lock of a pod that is gone. */
+START_TEST(other_locks_are_left_alone)
+{
+    bind_a();
+    show_a(_i == 0 ? SERVED : WAITS, "Pending");
+    serve_for(_i == 1 ? 310000 : 2000); /* 1: the lock keeps no pod away any more */
+    if (_i == 2)
+        (void)snprintf(server.lock, sizeof(server.lock), "%s", OTHERS);
+    pod_gone(&fixture.rig, "a");
+    serve_for(20000);
+    ck_assert_str_ne(server.lock, "");
+    ck_assert_uint_eq(server.patches, 1);
+    bind_fixture_close();
+    bind_a(); /* the end comes while it waits */
+    serve_for(2000);
+    bind_fixture_close();
+}
+
+END_TEST
+
 START_TEST(ends_while_it_locks_and_unlocks)
 {
     open_node();
@@ -399,6 +470,8 @@ int main(void)
     tcase_add_test(t, a_read_shows_that_the_plugin_is_done);
     tcase_add_loop_test(t, the_lock_is_removed_later, 0, COUNT_OF(refusals));
     tcase_add_loop_test(t, gives_up_when_the_lock_is_too_old, 0, 2);
+    tcase_add_loop_test(t, the_lock_of_a_pod_that_is_gone_is_removed, 0, 2);
+    tcase_add_loop_test(t, other_locks_are_left_alone, 0, 3);
     tcase_add_test(t, ends_while_it_locks_and_unlocks);
     suite_add_tcase(s, t);
     return unit_main(s);

@@ -118,6 +118,12 @@ static const struct {
      STEPS(LISTED(V1, BUDGET("a", "{}", 1)), EXPIRED,
            LISTED(V1, BUDGET("b", "{}", 2) ",{\"spec\":[]}"), WATCHED("")),
      0, "a 1,b 2,x 9"},
+    {"a budget that can't be read", RETRY_PATH,
+     STEPS(LISTED(V1, BUDGET("a", "{}", 1)), EXPIRED,
+           LISTED(V1, BUDGET("b", "{\"matchLabels\":[]}", 2)),
+           WATCHED(EVENT("MODIFIED", BUDGET("b", "[]", 3)) EVENT("ADDED", BUDGET("c", "[]", 3))
+                       EVENT("DELETED", BUDGET("c", "[]", 3)))),
+     0, "b 0"},
     {"an object without a name", RETRY_PATH,
      STEPS(LISTED(V1, BUDGET("a", "{}",
                              1) ",{\"metadata\":{\"namespace\":\"ns\"}}," BUDGET("b", "{}", 2)),
@@ -252,23 +258,6 @@ START_TEST(follows_the_api_server)
 
 END_TEST
 
-START_TEST(knows_when_it_knows)
-{
-    static const struct script_step steps[] = {
-        LISTED(V1, "{}"),
-        EXPIRED,
-        LISTED(V1, BUDGET("a", "{}", 1)),
-        WATCHED(""),
-    };
-    start(RETRY_PATH, steps, COUNT_OF(steps));
-    run_to("x 9", 2);
-    ck_assert(!rig.budgets.listed);
-    run_to("a 1", 4);
-    ck_assert(rig.budgets.listed);
-}
-
-END_TEST
-
 static bool asked(void *ctx)
 {
     return rig.server.n_requests >= *(const size_t *)ctx;
@@ -356,7 +345,6 @@ int main(void)
     TCase *tc = tcase_create("budget_feed");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, follows_the_api_server, 0, COUNT_OF(cases));
-    tcase_add_test(tc, knows_when_it_knows);
     tcase_add_loop_test(tc, is_freed_in_every_state, 0, 9);
     tcase_add_test(tc, a_lack_of_memory_is_made_up_for);
     tcase_add_test(tc, is_made_whole_or_not_at_all);

@@ -1,5 +1,5 @@
 /* Random histories of budgets that appear, change and go, compared with a simple model. */
-#include "core/budget.h"
+#include "core/preempt/budget.h"
 
 #include "seeded.h"
 #include "unit.h"

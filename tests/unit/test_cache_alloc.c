@@ -206,7 +206,7 @@ static enum errc grouped(struct rig *r, enum cache_event_type type, const char *
                                     .affinity = STR("g"),
                                     .count_label = node == NULL ? STR("2") : STR_NULL,
                                     .priority = 3,
-                                    .deleting = true,
+                                    .deleting = node != NULL,
                                     .containers = &c,
                                     .n_containers = 1}};
     return rig_apply(r, &e);

@@ -1,7 +1,7 @@
 /* Cards that pods request of DeviceClasses by their implicit names: how many, and what is left. */
-#include "core/fit.h"
-#include "core/plan.h"
+#include "core/place/fit.h"
 #include "dra_rig.h"
+#include "report/plan.h"
 
 #define MAIN(c, n)                                                  \
     {                                                               \

@@ -1,8 +1,8 @@
 /* The cards that DRA has given away: slices, claims and classes in the cache. */
-#include "core/fit.h"
-#include "core/plan.h"
+#include "core/place/fit.h"
 #include "dra_rig.h"
 #include "fail_alloc.h"
+#include "report/plan.h"
 #include "seeded.h"
 
 /* Two slices of one GPU, which have its PCI address. */

@@ -14,7 +14,7 @@ static void open_host(struct rig *r)
 {
     const struct pod_view none[FIXTURE_PODS] = {NO_POD};
     struct node_view node = HOST_NODE;
-    fit_fixture_open(r, &node, none, PACK_UNSET);
+    fit_fixture_open(r, &node, none, POLICY_UNSET);
 }
 
 static void check_left(const struct rig *r, int64_t cpu, int64_t gi)
@@ -320,15 +320,15 @@ START_TEST(each_change_moves_the_version)
     bound.assigned = STR("true");
     set_pod(&r, bound);
     moves(&r, &version, "the device plugin's acknowledgment");
+    bound.phase = STR("Pending");
+    set_pod(&r, bound);
+    moves(&r, &version, "a start");
     bound.vacated = STR("1");
     set_pod(&r, bound);
     moves(&r, &version, "an exchange");
     bound.deleting = true;
     set_pod(&r, bound);
     moves(&r, &version, "a deletion");
-    bound.phase = STR("Pending");
-    set_pod(&r, bound);
-    moves(&r, &version, "a start");
     set_pod(&r, other);
     moves(&r, &version, "a pod without cards");
     set_pod(&r, bound); /* nothing has changed */

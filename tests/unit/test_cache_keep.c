@@ -1,6 +1,6 @@
 /* Room that is kept for a pending pod: for which pods it counts, and what ends it. */
 #include "cache_rig.h"
-#include "core/fit.h"
+#include "core/place/fit.h"
 #include "fail_alloc.h"
 
 /* Fields of a pod that cache_rig.h lacks. */
@@ -11,6 +11,7 @@ struct seen {
     const char *node;
     const char *phase;
     int32_t priority;
+    bool deleting;
 };
 
 static enum errc show(struct rig *r, struct seen s)
@@ -24,6 +25,7 @@ static enum errc show(struct rig *r, struct seen s)
                                     .phase = str_of(s.phase == NULL ? "Pending" : s.phase),
                                     .nominated = str_of(s.nominated),
                                     .priority = s.priority,
+                                    .deleting = s.deleting,
                                     .idx = s.node == NULL ? STR_NULL : STR("0"),
                                     .containers = &container,
                                     .n_containers = 1}};
@@ -125,6 +127,14 @@ static void wants_nothing(struct rig *r)
     SHOW(r, .uid = "a", .mem = "0", .priority = 5);
 }
 
+/* Its finalizers can keep the object for ever. */
+static void is_being_deleted(struct rig *r)
+{
+    SHOW(r, .uid = "a", .mem = "12", .priority = 5, .deleting = true);
+    ck_assert(r->fx.changed);
+    ck_assert_int_eq(keep(r, "a", "n", 0, 12), ERR_CONFLICT);
+}
+
 static void is_in_no_list(struct rig *r)
 {
     list_begin(r, CACHE_PODS);
@@ -138,8 +148,8 @@ static void is_given_up(struct rig *r)
 }
 
 static void (*const ends[])(struct rig *r) = {
-    is_bound,   is_reserved,   is_gone,       has_ended,
-    wants_less, wants_nothing, is_in_no_list, is_given_up,
+    is_bound,      is_reserved,      is_gone,       has_ended,   wants_less,
+    wants_nothing, is_being_deleted, is_in_no_list, is_given_up,
 };
 
 START_TEST(it_ends_with)

@@ -7,7 +7,7 @@
  * CACHE_MODEL_SEED=17 CACHE_MODEL_HISTORIES=1 test_cache_model
  */
 #include "cache_trial.h"
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 #define STEPS 400
 
@@ -294,7 +294,7 @@ static void reserved(struct trial *t, int uid, int node, const struct m_ask *ask
         return;
     uint64_t ns = MAX_OF(t->now_ns, m->nodes[node].last_ns + 1);
     struct m_place place =
-        pack_has_costs(t->policy) ? any_place(t, uid, node, ask) : m_pick(m, node, ask);
+        policy_has_costs(t->policy) ? any_place(t, uid, node, ask) : m_pick(m, node, ask);
     trial_assert(t, (int)t->fx.card == place.cards[0]);
     trial_assert(t, t->fx.card_total == m_card_total(&m->nodes[node], place.cards[0]));
     trial_assert(t, t->fx.assume_ns == ns);
@@ -432,7 +432,7 @@ static void compare_card(struct trial *t, int node, const struct card *c, int k)
     trial_assert(t, c->total == m_card_total(m, k) && c->absent == !m_has_card(m, k));
     trial_assert(t, card_free(c) == m_free(&t->model, node, k));
     trial_assert(t, c->unhealthy == (m->unhealthy >> k & 1));
-    trial_assert(t, c->kind == 0 || t->cache.policies.market.kinds[c->kind - 1].total == c->total);
+    trial_assert(t, c->kind == 0 || t->cache.learned.market.kinds[c->kind - 1].total == c->total);
     if (c->absent) {
         trial_assert(t, c->left == 0);
         return;
@@ -498,7 +498,7 @@ static void step(struct trial *t)
     else
         step_health(t);
     m_forget(&t->model);
-    if (pack_has_costs(t->policy))
+    if (policy_has_costs(t->policy))
         learn(t);
     for (int i = 0; i < M_PODS; i++)
         compare_pod(t, i);
@@ -510,7 +510,8 @@ static void step(struct trial *t)
 
 static void run_history(uint64_t seed, bool limited, unsigned refused[static VERDICT_COUNT])
 {
-    static const enum pack policies[] = {PACK_BINPACK, PACK_BINPACK, PACK_BID_PRICE, PACK_FGD};
+    static const enum policy policies[] = {POLICY_BINPACK, POLICY_BINPACK, POLICY_BID_PRICE,
+                                           POLICY_FGD};
     struct trial t = {.random = seed,
                       .seed = seed,
                       .limited = limited,
@@ -521,7 +522,7 @@ static void run_history(uint64_t seed, bool limited, unsigned refused[static VER
         step(&t);
     cache_done(&t.cache);
     ck_assert_uint_gt(t.same_versions, STEPS); /* of M_NODES for each step */
-    ck_assert(!pack_has_costs(t.policy) || t.lessons > 0);
+    ck_assert(!policy_has_costs(t.policy) || t.lessons > 0);
     for (int v = 0; v < VERDICT_COUNT; v++)
         refused[v] += t.refused[v];
 }

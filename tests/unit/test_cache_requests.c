@@ -20,7 +20,7 @@ static void open_two(struct rig *r)
 {
     const struct pod_view none[FIXTURE_PODS] = {NO_POD};
     struct node_view node = TWO_CARDS;
-    fit_fixture_open(r, &node, none, PACK_UNSET);
+    fit_fixture_open(r, &node, none, POLICY_UNSET);
 }
 
 /* However pods begin and cease to hold a card. */
@@ -126,6 +126,11 @@ static const struct {
      PLAIN("ask", "16"),
      VERDICT_FITS,
      0},
+    /* It gets no node any more, however long its finalizers keep it. */
+    {{PLAIN("q", "16", NOMINATED("n"), .deleting = true), PLAIN("a", "1", AT(1))},
+     PLAIN("ask", "16"),
+     VERDICT_FITS,
+     0},
     /* Room of a pod that is being deleted: it is not free yet. */
     {{PLAIN("q", "16", NOMINATED("n")), PLAIN("old", "12", AT(0), .deleting = true),
       PLAIN("a", "12", AT(1))},
@@ -161,7 +166,7 @@ START_TEST(keeps_room_for_who_is_nominated)
     struct rig r;
     struct placement there;
     struct node_view node = TWO_CARDS;
-    fit_fixture_open(&r, &node, claims[_i].pods, PACK_UNSET);
+    fit_fixture_open(&r, &node, claims[_i].pods, POLICY_UNSET);
     enum verdict v = fit_fixture_evaluate(&r, &claims[_i].ask, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(claims[_i].verdict));
     ck_assert_int_eq(take(&r, claims[_i].ask), v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
@@ -208,6 +213,19 @@ START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     ck_assert_int_eq(take(&r, q), OK);
     ck_assert_ptr_null(node_of(&r, "n")->claims);
     cancel(&r, "q");
+    ck_assert(kept(&r));
+    q.deleting = true; /* and it has a finalizer */
+    set_pod(&r, q);
+    ck_assert(!kept(&r) && r.fx.changed);
+    q.deleting = false;
+    set_pod(&r, q);
+    ck_assert_int_eq(take(&r, q), OK);
+    q.deleting = true;
+    set_pod(&r, q);
+    cancel(&r, "q");
+    ck_assert(!kept(&r));
+    q.deleting = false;
+    set_pod(&r, q);
     ck_assert(kept(&r));
     q.phase = STR("Failed");
     set_pod(&r, q);
@@ -309,10 +327,10 @@ START_TEST(an_edit_during_a_bind_counts_from_its_end)
     cancel(&r, "a");
     ck_assert(!request_wants(pod_of(&r, "a")->request));
     ck_assert(pod_of(&r, "a")->deleting);
-    v = (struct pod_view)PLAIN("b", "0", .percent = S("10"));
+    v = (struct pod_view)PLAIN("b", "1", .percent = S("10"));
     set_pod(&r, v);
     ck_assert_int_eq(take(&r, v), OK);
-    v.percent = STR_NULL; /* nothing */
+    v = (struct pod_view)PLAIN("b", "0"); /* nothing */
     set_pod(&r, v);
     cancel(&r, "b");
     ck_assert(!pod_known(&r, "b"));
@@ -335,7 +353,7 @@ START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
     v.node = STR("n");
     v.idx = STR("1");
     set_pod(&r, v);
-    ck_assert_int_eq(pod_of(&r, "a")->request->card_policy, PACK_SPREAD);
+    ck_assert_int_eq(pod_of(&r, "a")->request->card_policy, POLICY_SPREAD);
     ck_assert_int_eq(card_used(&r, "n", 1), 8);
     ck_assert_int_eq(card_used(&r, "n", 0), 0);
     rig_done(&r);

@@ -10,7 +10,7 @@
  */
 #include "cache_world.h"
 
-#include "core/cache.h"
+#include "core/cache/cache.h"
 
 #include <stdio.h>
 

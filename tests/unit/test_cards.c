@@ -1,10 +1,10 @@
 /* The node annotation with the table of cards: reading, faults and lack of memory. */
-#include "codec/cards.h"
+#include "objects/cards.h"
 
-#include "codec/kube.h"
-#include "codec/limit.h"
 #include "core/limit.h"
 #include "fail_alloc.h"
+#include "objects/kube.h"
+#include "objects/limit.h"
 #include "unit.h"
 
 #include <stdio.h>

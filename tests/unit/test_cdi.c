@@ -1,5 +1,5 @@
 /* CDI specs: the bytes, and what is read back. */
-#include "codec/cdi.h"
+#include "kubelet/cdi.h"
 
 #include "base/limit.h"
 #include "unit.h"

@@ -1,5 +1,5 @@
 /* A reader that looks from time to time, compared with a simple list of all changes. */
-#include "core/changes.h"
+#include "core/state/changes.h"
 #include "seeded.h"
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* The kubelet's checkpoint, in its present and its older form. */
-#include "codec/checkpoint.h"
 #include "fail_alloc.h"
+#include "kubelet/checkpoint.h"
 #include "unit.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)

@@ -1,6 +1,6 @@
 /* The kubelet's list of devices beside the annotations: which containers differ. */
-#include "node/allot/compare.h"
-#include "node/allot/exchange.h"
+#include "node/kubelet/compare.h"
+#include "node/roster/exchange.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static struct roster *two_cards(void)
 }
 
 /* The checkpoint: the pod p has 1.0 and 1.1 of card 1. */
-static void load(struct truth *t, struct roster *r)
+static void load(struct checkpoint_file *t, struct roster *r)
 {
     static char path[64];
     struct err e = ERR_INIT;
@@ -49,16 +49,16 @@ static void load(struct truth *t, struct roster *r)
             "\"AllocResp\":\"" ANSWER_1 "\"}],\"RegisteredDevices\":{}},\"Checksum\":1}");
     (void)snprintf(path, sizeof(path), "/tmp/cardpack-compare-%d", (int)getpid());
     ck_assert_ok(file_replace(str_of(path), text, &e), &e);
-    truth_init(t, str_of(path), STR(RESOURCE), &specs);
-    ck_assert_ok(truth_load(t, &e), &e);
-    (void)truth_tell(t, r, true);
+    checkpoint_file_init(t, str_of(path), STR(RESOURCE), &specs);
+    ck_assert_ok(checkpoint_file_load(t, &e), &e);
+    (void)checkpoint_file_tell(t, r, true);
     (void)unlink(path);
     roster_settle(r);
     ck_assert(exchange_plan(r));
 }
 
 /* One pod with one container, which has these devices; NULL ends them. */
-static void list(struct comparison *ret, const struct truth *t, const struct roster *r,
+static void list(struct comparison *ret, const struct checkpoint_file *t, const struct roster *r,
                  const char *pod, const char *resource, const char *const *devices)
 {
     struct str ids[4];
@@ -102,7 +102,7 @@ START_TEST(each_difference_is_found)
 {
     static struct comparison found;
     struct roster *r = two_cards();
-    struct truth t;
+    struct checkpoint_file t;
     set_pod(r, "p", cases[_i].idx, "Running", 1);
     set_pod(r, "q", "0", "Pending", 2);
     load(&t, r);
@@ -116,7 +116,7 @@ START_TEST(each_difference_is_found)
         ck_assert_str_is(found.items[0].container, "c");
         ck_assert_uint_eq(found.items[0].given.n, cases[_i].kind == USAGE_DIFFERS_CARDS);
     }
-    truth_done(&t);
+    checkpoint_file_done(&t);
     roster_done(r);
 }
 
@@ -129,7 +129,7 @@ START_TEST(without_the_checkpoint_no_owner_is_known)
     static const char *const own[] = {"1.0", "1.1", NULL};
     static const char *const other[] = {"0.7", NULL};
     struct roster *r = two_cards();
-    struct truth t;
+    struct checkpoint_file t;
     set_pod(r, "p", "0", "Running", 1);
     load(&t, r);
     t.loaded = false;
@@ -139,7 +139,7 @@ START_TEST(without_the_checkpoint_no_owner_is_known)
     ck_assert_int_eq((int)found.items[0].kind, USAGE_DIFFERS_CARDS);
     list(&found, &t, r, "p", RESOURCE, other);
     ck_assert_int_eq((int)found.items[0].kind, USAGE_DIFFERS_CARDS);
-    truth_done(&t);
+    checkpoint_file_done(&t);
     roster_done(r);
 }
 
@@ -152,7 +152,7 @@ START_TEST(late_binding_has_no_cards_before_the_spec)
     static const char *const ids[] = {"1.0", NULL};
     const struct card_list none = {.n = 0};
     const struct card_list zero = {1, {0}};
-    const struct truth t = {.resource = STR(RESOURCE)};
+    const struct checkpoint_file t = {.resource = STR(RESOURCE)};
     struct roster *r = two_cards();
     set_pod(r, "p", "1", "Pending", 1);
     for (int i = 0; i < 2; i++) {
@@ -185,7 +185,7 @@ START_TEST(a_pod_that_is_deleted_is_not_compared)
                          .containers = &container,
                          .n_containers = 1};
     struct roster *r = two_cards();
-    struct truth t;
+    struct checkpoint_file t;
     for (uint64_t version = 1; version <= 2; version++) {
         v.deleting = version == 2;
         ck_assert_int_eq(roster_set(r, &v, version), OK);
@@ -194,7 +194,7 @@ START_TEST(a_pod_that_is_deleted_is_not_compared)
         list(&found, &t, r, "p", RESOURCE, none);
         ck_assert_uint_eq(found.n, version == 1);
     }
-    truth_done(&t);
+    checkpoint_file_done(&t);
     roster_done(r);
 }
 
@@ -212,7 +212,7 @@ START_TEST(the_same_containers_are_kept_in_any_order)
     static char names[PODS][8];
     const struct pod_container c = {.name = STR("c")};
     const struct card_list one = {1, {1}};
-    const struct truth t = {.resource = STR(RESOURCE)};
+    const struct checkpoint_file t = {.resource = STR(RESOURCE)};
     struct roster *r = two_cards();
     for (size_t i = 0; i < PODS; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "p%zu", i);

@@ -1,8 +1,12 @@
 /* Values of settings: parsing, printing and refusals, for each type. */
 #include "daemon/config/config_value.h"
 
-#include "core/pack.h"
+#include "core/request/policy.h"
 #include "unit.h"
+
+#define NO_CARD_RESOURCE                                                               \
+    "a resource with a domain that is of none of the dialects, as example.com/gpu or " \
+    "example.com/mig-*"
 
 static const struct {
     enum config_type type;
@@ -53,6 +57,18 @@ static const struct {
     {CONFIG_NAMES, ",", 0, NULL, "names with one comma between each two, or empty"},
     {CONFIG_NAMES, "a,", 0, NULL, "names with one comma between each two, or empty"},
     {CONFIG_NAMES, "a, ,b", 0, NULL, "names with one comma between each two, or empty"},
+    {CONFIG_RESOURCES, "", 0, "\"\"", NULL},
+    {CONFIG_RESOURCES, "a.com/gpu", 0, "\"a.com/gpu\"", NULL},
+    {CONFIG_RESOURCES, "a.com/*, b/mig-*", 0, "\"a.com/*, b/mig-*\"", NULL},
+    {CONFIG_RESOURCES, "gpu", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "*", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "/gpu", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "a.com/", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "*/gpu", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "a.com/g*u", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "aliyun.com/gpu-mem", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "nvidia.com/*", 0, NULL, NO_CARD_RESOURCE},
+    {CONFIG_RESOURCES, "volcano.sh/vgpu-c*", 0, NULL, NO_CARD_RESOURCE},
     {CONFIG_DURATION, "0", 0, "0s", NULL},
     {CONFIG_DURATION, "0s", 0, "0s", NULL},
     {CONFIG_DURATION, "30s", 30000, "30s", NULL},
@@ -94,10 +110,10 @@ static const struct {
     {CONFIG_LOG_FORMAT, "auto", 0, "auto", NULL},
     {CONFIG_LOG_FORMAT, "json", 2, "json", NULL},
     {CONFIG_LOG_FORMAT, "xml", 0, NULL, "auto, logfmt or json"},
-    {CONFIG_PACK, "binpack", PACK_BINPACK, "binpack", NULL},
-    {CONFIG_PACK, "spread", PACK_SPREAD, "spread", NULL},
-    {CONFIG_PACK, "Spread", 0, NULL, "binpack, spread, fgd or bid-price"},
-    {CONFIG_PACK, "", 0, NULL, "binpack, spread, fgd or bid-price"},
+    {CONFIG_POLICY, "binpack", POLICY_BINPACK, "binpack", NULL},
+    {CONFIG_POLICY, "spread", POLICY_SPREAD, "spread", NULL},
+    {CONFIG_POLICY, "Spread", 0, NULL, "binpack, spread, fgd or bid-price"},
+    {CONFIG_POLICY, "", 0, NULL, "binpack, spread, fgd or bid-price"},
 };
 
 START_TEST(value)

@@ -2,7 +2,7 @@
  */
 #include "report/cost_write.h"
 
-#include "codec/kube.h"
+#include "objects/kube.h"
 #include "report/explain_write.h"
 #include "unit.h"
 
@@ -45,14 +45,14 @@ static void take(enum cache_event_type type, const char *json)
 /* Of the expected pods 3 of 4 ask for half a card, and 1 of 4 for a quarter. */
 static void learn(int64_t cpu)
 {
-    struct policies *p = &cache.policies;
+    struct learned_costs *p = &cache.learned;
     struct shape x = {.cpu = cpu, .cards = 1};
     for (unsigned i = 0; i < 4000; i++) {
         x.mem = i % 4 == 0 ? 4 : 8;
         shapes_add(&p->market.shapes, &x);
     }
-    ck_assert(policies_begin(p, &cache.nodes));
-    while (policies_step(p)) {
+    ck_assert(learned_costs_begin(p, &cache.nodes));
+    while (learned_costs_step(p)) {
     }
 }
 
@@ -72,7 +72,7 @@ static void tear_down(void)
     cache_done(&cache);
 }
 
-static const char *explain(enum pack policy, const char *pod)
+static const char *explain(enum policy policy, const char *pod)
 {
     struct arena a;
     struct jread r;
@@ -91,13 +91,13 @@ static const char *explain(enum pack policy, const char *pod)
     return buf_cstr(&out);
 }
 
-static void says(enum pack policy, const char *pod, const char *text)
+static void says(enum policy policy, const char *pod, const char *text)
 {
     const char *answer = explain(policy, pod);
     ck_assert_msg(strstr(answer, text) != NULL, "no %s in %s", text, answer);
 }
 
-static void is_silent(enum pack policy, const char *pod)
+static void is_silent(enum policy policy, const char *pod)
 {
     const char *answer = explain(policy, pod);
     ck_assert_msg(strstr(answer, "\"cost\"") == NULL && strstr(answer, "\"score\"") == NULL &&
@@ -108,13 +108,13 @@ static void is_silent(enum pack policy, const char *pod)
 /* Without costs the answer is what it was: see the golden tests, too. */
 START_TEST(says_nothing_without_costs)
 {
-    is_silent(PACK_BID_PRICE, ASKS("", "4"));
-    is_silent(PACK_FGD, ASKS("", "4"));
+    is_silent(POLICY_BID_PRICE, ASKS("", "4"));
+    is_silent(POLICY_FGD, ASKS("", "4"));
     learn(0);
-    is_silent(PACK_BINPACK, ASKS("", "4"));
-    is_silent(PACK_SPREAD, ASKS("", "4"));
-    is_silent(PACK_BID_PRICE, ASKS("", "0"));
-    is_silent(PACK_BID_PRICE, ASKS("", "17"));
+    is_silent(POLICY_BINPACK, ASKS("", "4"));
+    is_silent(POLICY_SPREAD, ASKS("", "4"));
+    is_silent(POLICY_BID_PRICE, ASKS("", "0"));
+    is_silent(POLICY_BID_PRICE, ASKS("", "17"));
 }
 
 END_TEST
@@ -123,14 +123,15 @@ END_TEST
 START_TEST(says_what_would_be_left)
 {
     learn(0);
-    says(PACK_BID_PRICE, ASKS("", "4"),
+    says(POLICY_BID_PRICE, ASKS("", "4"),
          ": card 0, free until now, would have 75 % left, which every expected pod can use\"");
-    says(PACK_BID_PRICE, ASKS("", "4"),
+    says(POLICY_BID_PRICE, ASKS("", "4"),
          " more than free: card 0 would have 25 % left, which 25 % of the expected pods can use\"");
-    says(PACK_BID_PRICE, ASKS("", "8"), " cards: card 0 would be full\"");
-    says(PACK_BID_PRICE, ASKS("", "8"),
+    says(POLICY_BID_PRICE, ASKS("", "8"), " cards: card 0 would be full\"");
+    says(POLICY_BID_PRICE, ASKS("", "8"),
          ", free until now, would have 50 % left, which every expected pod can use\"");
-    says(PACK_BID_PRICE, ASKS("", "13"), " would have 18 % left, which no expected pod can use\"");
+    says(POLICY_BID_PRICE, ASKS("", "13"),
+         " would have 18 % left, which no expected pod can use\"");
 }
 
 END_TEST
@@ -140,7 +141,7 @@ START_TEST(the_sentence_has_the_same_numbers)
     uint64_t millionths = 0;
     uint64_t cents = 0;
     learn(0);
-    const char *answer = explain(PACK_BID_PRICE, ASKS("", "4"));
+    const char *answer = explain(POLICY_BID_PRICE, ASKS("", "4"));
     const char *cost = strstr(answer, "\"cost\":0.");
     const char *why = strstr(answer, "\"why\":\"costs 0.");
     ck_assert(cost != NULL && why != NULL);
@@ -156,9 +157,9 @@ END_TEST
 START_TEST(says_scores_of_fgd)
 {
     learn(0);
-    says(PACK_FGD, ASKS("", "4"), "\"score\":50,\"why\":\"scores 50 of 100: card 0, free");
-    says(PACK_FGD, ASKS("", "4"), "\"score\":45,\"why\":\"scores 45 of 100, 5 less than free: ");
-    says(PACK_FGD, ASKS("", "8"), "\"why\":\"scores 50 of 100, as much as free: card 0 would be");
+    says(POLICY_FGD, ASKS("", "4"), "\"score\":50,\"why\":\"scores 50 of 100: card 0, free");
+    says(POLICY_FGD, ASKS("", "4"), "\"score\":45,\"why\":\"scores 45 of 100, 5 less than free: ");
+    says(POLICY_FGD, ASKS("", "8"), "\"why\":\"scores 50 of 100, as much as free: card 0 would be");
 }
 
 END_TEST
@@ -168,7 +169,7 @@ START_TEST(compares_two_nodes)
 {
     take(CACHE_NODE_SET, NODE("other", "1", "16"));
     learn(0);
-    const char *answer = explain(PACK_FGD, ASKS("", "4"));
+    const char *answer = explain(POLICY_FGD, ASKS("", "4"));
     const char *third = strstr(answer, "{\"node\":\"part\"");
     ck_assert_ptr_nonnull(strstr(answer, "scores 50 of 100, as much as free: card 0, free until"));
     ck_assert_ptr_nonnull(third);
@@ -183,10 +184,11 @@ START_TEST(sums_up_several_cards)
     take(CACHE_NODE_SET, NODE("wide", "4", "64"));
     take(CACHE_POD_SET, POD("b", "wide", "0", "6"));
     learn(0);
-    says(PACK_BID_PRICE, ASKS("\"aliyun.com/gpu-count\":\"4\"", "32"),
+    says(POLICY_BID_PRICE, ASKS("\"aliyun.com/gpu-count\":\"4\"", "32"),
          ": its 4 cards would have 12 to 50 % left, which every expected pod can use\"");
-    says(PACK_BID_PRICE, ASKS("\"aliyun.com/gpu-count\":\"3\"", "24"), ": its 3 cards would have ");
-    says(PACK_BID_PRICE, ASKS("\"aliyun.com/gpu-count\":\"3\"", "48"),
+    says(POLICY_BID_PRICE, ASKS("\"aliyun.com/gpu-count\":\"3\"", "24"),
+         ": its 3 cards would have ");
+    says(POLICY_BID_PRICE, ASKS("\"aliyun.com/gpu-count\":\"3\"", "48"),
          ": its 3 cards would be full\"");
 }
 
@@ -197,9 +199,9 @@ END_TEST
 START_TEST(counts_pods_that_have_cores)
 {
     learn(8000);
-    says(PACK_FGD, ASKS("", "4"), " would have 75 % left, which no expected pod can use\"");
+    says(POLICY_FGD, ASKS("", "4"), " would have 75 % left, which no expected pod can use\"");
     learn(7000);
-    says(PACK_FGD, ASKS("", "4"),
+    says(POLICY_FGD, ASKS("", "4"),
          " would have 75 % left, which 53 % of the expected pods can use\"");
 }
 

@@ -1,7 +1,7 @@
 /* The messages of the device plugin API, in bytes as the kubelet's own code writes and reads them.
  */
-#include "codec/device_plugin.h"
 #include "fail_alloc.h"
+#include "kubelet/device_plugin.h"
 #include "unit.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)

@@ -1,6 +1,6 @@
 /* Device IDs, units, the list of devices, and the choice among available ones. */
+#include "node/kubelet/devices.h"
 #include "node/limit.h"
-#include "node/plugin/devices.h"
 #include "unit.h"
 
 #include <stdio.h>

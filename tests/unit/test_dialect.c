@@ -378,9 +378,9 @@ START_TEST(policies_learn_nothing_in_another_unit)
     all_dialects();
     rig_init(&r);
     set_pod(&r, "a", plain[DIALECT_VOLCANO], "");
-    ck_assert_uint_eq(r.cache.policies.market.shapes.arrivals, 0);
+    ck_assert_uint_eq(r.cache.learned.market.shapes.arrivals, 0);
     set_pod(&r, "b", plain[DIALECT_GPUSHARE], "");
-    ck_assert_uint_eq(r.cache.policies.market.shapes.arrivals, 1);
+    ck_assert_uint_eq(r.cache.learned.market.shapes.arrivals, 1);
     rig_done(&r);
 }
 

@@ -1,6 +1,6 @@
 /* Random pods of all dialects: an agent that reads our annotations by its own rules gives the card
  * that the cache charged, and no card is over its size. */
-#include "core/vgpu.h"
+#include "core/state/vgpu.h"
 #include "dialect_draw.h"
 
 /* The members of the annotations of the Binding for the pod. */
@@ -48,15 +48,22 @@ static void write_annotations(const struct pod *p, const struct pod_view *view, 
     buf_done(&json);
 }
 
-/* The cards in the order of the node's table, by the letters of their UUIDs. */
-static void set_order(struct rig *r, enum dialect d, const char order[static 4])
+/* The cards in the order of the node's table, by the letters of their UUIDs. HAMi's says how much
+ * compute each has. */
+static void set_order(struct rig *r, enum dialect d, const char order[static 4],
+                      const uint32_t compute[static 4])
 {
     char table[512];
     struct buf text = BUF_ON(table);
     struct object o;
     buf_printf(&text, ",\"annotations\":{\"%.*s\":\"", STR_ARG(dialect_facts(d)->table));
-    for (unsigned i = 0; i < 4; i++)
-        buf_printf(&text, "GPU-%c,10,16,NVIDIA-A10,true,hami-core:", order[i]);
+    for (unsigned i = 0; i < 4; i++) {
+        if (d == DIALECT_HAMI)
+            buf_printf(&text, "GPU-%c,10,16,%u,NVIDIA-A10,0,true,%u,hami-core:", order[i],
+                       compute[order[i] - 'a'], i);
+        else
+            buf_printf(&text, "GPU-%c,10,16,NVIDIA-A10,true,hami-core:", order[i]);
+    }
     buf_printf(&text, "\"}%c", 0);
     ck_assert(!buf_failed(&text));
     object_node(&o, "n", table, capacities[d], "");
@@ -173,6 +180,7 @@ static void account_for(const struct drawn *x, const struct gift *gifts, struct 
 struct history {
     struct rig rig;
     char order[4];
+    uint32_t compute[4]; /* of the cards, by their letters */
     uint64_t dice;
     enum dialect dialect;
     unsigned bound;
@@ -249,7 +257,7 @@ static void check_cards(const struct history *h)
         ck_assert_int_eq(c->used, sum.mem[0]);
         ck_assert_int_le(c->used, 16);
         ck_assert_uint_eq(c->cores, sum.cores[0]);
-        ck_assert_uint_le(c->cores, 100);
+        ck_assert_uint_le(c->cores, h->compute[letter]);
         ck_assert_uint_eq(card_takers(c), sum.takers[0]);
         ck_assert_uint_le(card_takers(c), 10);
         ck_assert_uint_eq(c->wholes, sum.whole[0] ? 1 : 0);
@@ -290,13 +298,14 @@ static void serve_devices(struct history *h, const char *uid, const struct drawn
 }
 
 /* Whether the card has room for what runs on it at one moment, beside the other pods. */
-static bool has_room(const struct card *c, const struct account *now, unsigned letter)
+static bool has_room(const struct card *c, const struct account *now, unsigned letter,
+                     uint32_t compute)
 {
     bool alone = now->takers[letter] == 1 && c->pods == 0;
     if (now->takers[letter] == 0)
         return true;
     return c->wholes == 0 && (!now->whole[letter] || alone) && now->mem[letter] + c->used <= 16 &&
-           now->cores[letter] + c->cores <= 100 && now->takers[letter] + card_takers(c) <= 10;
+           now->cores[letter] + c->cores <= compute && now->takers[letter] + card_takers(c) <= 10;
 }
 
 /* Tries all sets of cards for container i, and for those after it. `lasting`: what the containers
@@ -317,10 +326,11 @@ static bool any_place(const struct history *h, const struct drawn *x, uint32_t i
             const struct card *c = &node_of(&h->rig, "n")->cards[at - h->order];
             if ((set >> letter & 1) == 0)
                 continue;
-            /* calcScore and Fit: no core=0 job on a full GPU. */
-            room = a->cores > 0 || lasting->cores[letter] + c->cores < 100;
+            /* calcScore and Fit: no core=0 job on a full GPU, but on one that has no compute. */
+            uint32_t compute = h->compute[letter];
+            room = a->cores > 0 || compute == 0 || lasting->cores[letter] + c->cores < compute;
             account_add(a, &one, &now);
-            room = room && has_room(c, &now, letter);
+            room = room && has_room(c, &now, letter, compute);
         }
         if (room && any_place(h, x, i + 1, a->kind == CONTAINER_INIT ? lasting : &now))
             return true;
@@ -358,8 +368,17 @@ static void move_cards(struct history *h)
     char letter = h->order[a];
     h->order[a] = h->order[b];
     h->order[b] = letter;
-    set_order(&h->rig, h->dialect, h->order);
+    set_order(&h->rig, h->dialect, h->order, h->compute);
     check_cards(h);
+}
+
+/* Volcano's table says nothing of it. */
+static void draw_compute(struct history *h)
+{
+    static const uint32_t some[] = {0, 30, 70, 100, 100, 100};
+    for (unsigned i = 0; i < 4; i++)
+        h->compute[i] =
+            h->dialect == DIALECT_HAMI ? some[seeded_draw(&h->dice, COUNT_OF(some))] : 100;
 }
 
 START_TEST(the_plugin_reads_the_cards_that_we_charged)
@@ -373,7 +392,8 @@ START_TEST(the_plugin_reads_the_cards_that_we_charged)
         struct history h = {
             .dice = seed, .dialect = (enum dialect)_i, .order = {'a', 'b', 'c', 'd'}};
         rig_init(&h.rig);
-        set_order(&h.rig, h.dialect, h.order);
+        draw_compute(&h);
+        set_order(&h.rig, h.dialect, h.order, h.compute);
         for (unsigned step = 0; step < 60; step++) {
             if (h.n > 0 && seeded_draw(&h.dice, 3) == 0) {
                 unsigned at = seeded_draw(&h.dice, h.n);

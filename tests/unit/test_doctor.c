@@ -55,7 +55,7 @@ START_TEST(checks_nodes)
 {
     set_node(&rig, nodes[_i].node);
     struct doctor_marks marks = {.gpushare = nodes[_i].wanted};
-    doctor_node(&found, &nodes[_i].node, cache_node(&rig.cache, STR("n")), &marks);
+    doctor_node(&found, &nodes[_i].node, cache_node(&rig.cache, STR("n")), &marks, NOW);
     is_found(nodes[_i].found);
     ck_assert_uint_eq(found.n, nodes[_i].found[0] == '\0' ? 0 : 1);
 }
@@ -67,7 +67,7 @@ START_TEST(misses_the_devices_of_cardpack_node)
     const struct node_view bare = {.name = S("n")};
     const struct doctor_marks marks = {.ours = true};
     set_node(&rig, bare);
-    doctor_node(&found, &bare, cache_node(&rig.cache, STR("n")), &marks);
+    doctor_node(&found, &bare, cache_node(&rig.cache, STR("n")), &marks, NOW);
     is_found("FAIL node/n: no aliyun.com/gpu-mem in its capacity, although it has the label "
              "cardpack.io/node=true");
 }
@@ -119,7 +119,7 @@ static const struct {
     {PLAIN("p", "8", .idx = S("0")),
      "WARN pod/ns/p: it is not bound, and has the annotation ALIYUN_COM_GPU_MEM_IDX of a bound "
      "pod\n"},
-    {PLAIN("p", "8", .said_allocation = true),
+    {PLAIN("p", "8", .former.allocation = true),
      "WARN pod/ns/p: it is not bound, and has the annotation "
      "scheduler.framework.gpushare.allocation of a bound pod\n"},
     {PLAIN("p", "8", .node = S("n"), .phase = S("Running")),
@@ -141,7 +141,9 @@ static const struct {
     {PLAIN("p", "8", .node = S("gone"), .idx = S("0")),
      "WARN pod/ns/p: bound to node gone, which does not exist\n"},
     {PLAIN("p", "8", .node = S("cpu"), .idx = S("0")),
-     "FAIL pod/ns/p: bound to node cpu, of which no cards are known\n"},
+     "WARN pod/ns/p: node cpu has no resource of gpushare, so the kubelet gave the pod no card, "
+     "and it "
+     "holds none\n"},
 };
 
 START_TEST(checks_pods)
@@ -270,7 +272,7 @@ static const struct pod_view running[] = {
 
 START_TEST(knows_what_runs)
 {
-    struct doctor_system s = {.n_plugins = 0};
+    struct doctor_system s = {.namespace = STR("ns")};
     struct node_view n = TWO_CARDS;
     struct node_view m = {.name = S("m"), .mem = S("16"), .count = S("1")};
     struct doctor_marks marks[] = {{.node = STR("n"), .table = true}, {.node = STR("m")}};
@@ -286,8 +288,8 @@ START_TEST(knows_what_runs)
     for (size_t i = 0; i < COUNT_OF(marks); i++)
         doctor_plugins_mark(&s, &marks[i], &arena);
     doctor_system(&found, &s, &rig.cache);
-    is_found("FAIL gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod "
-             "gpushare-schd-extender-x: ");
+    is_found("FAIL gpushare-schd-extender: gpushare's extender runs beside cardpack, as "
+             "pod/ns/gpushare-schd-extender-x: ");
     is_found("FAIL node/n: 2 pods of device plugins run there, for the same resource\n");
     is_found("WARN node/m: it has cards, and no pod of a device plugin runs there\n");
     ck_assert_uint_eq(found.n, 4);
@@ -337,7 +339,7 @@ static const struct {
 
 START_TEST(checks_device_plugins)
 {
-    struct doctor_system s = {.n_plugins = 0};
+    struct doctor_system s = {.namespace = STR("ns")};
     struct doctor_marks marks = plugins[_i].marks;
     struct node_view n = TWO_CARDS;
     marks.node = STR("n");
@@ -346,6 +348,102 @@ START_TEST(checks_device_plugins)
     doctor_plugins_take(&s, &plugins[_i].pod, &arena);
     doctor_plugins(&found, &s, &rig.cache);
     ck_assert_str_eq(findings(), plugins[_i].found);
+}
+
+END_TEST
+
+/* Who may create pods in a namespace may give them each name and label. */
+#define OF_TENANT(...)                                                       \
+    {                                                                        \
+        .uid = S("t"), .namespace = S("tenant"), .name = S("t"), __VA_ARGS__ \
+    }
+#define IS_AGENT  LABELS("app.kubernetes.io/name", "cardpack-node"), .ready = true
+#define IS_PLUGIN LABELS("component", "gpushare-device-plugin")
+#define LIKE_AGENT                                                                                \
+    "WARN pod/tenant/t: it has the labels of cardpack-node, and is not in kube-system or ns: it " \
+    "does not count\n"
+#define LIKE_PLUGIN                                                                    \
+    "WARN pod/tenant/t: it has the labels of gpushare's device plugin, and is not in " \
+    "kube-system or ns: it does not count\n"
+
+static const struct {
+    struct doctor_marks marks;
+    struct pod_view pods[2];
+    const char *found;
+} strangers[] = {
+    {{.ours = true, .table = true}, /* a cardpack-node of a third namespace, or nothing */
+     {OF_TENANT(IS_AGENT, .node = S("n"))},
+     "WARN node/n: it has the label cardpack.io/node=true, and no pod of "
+     "cardpack-node\n" LIKE_AGENT},
+    {{.ours = true, .table = true}, /* cardpack-node runs on another node */
+     {OF_TENANT(IS_AGENT, .node = S("n")), POD("a", IS_AGENT, .node = S("m"))},
+     "FAIL node/n: it has the label cardpack.io/node=true, and no pod of "
+     "cardpack-node\n" LIKE_AGENT},
+    {{.ours = true, .table = true},
+     {OF_TENANT(IS_PLUGIN, .node = S("n")), POD("a", IS_AGENT, .node = S("n"))},
+     LIKE_PLUGIN},
+    {{.ours = true, .table = true},
+     {OF_TENANT(IS_AGENT, .node = S("n")), POD("a", IS_AGENT, .node = S("n"))},
+     LIKE_AGENT},
+    {{.gpushare = true},
+     {OF_TENANT(IS_AGENT, .node = S("n")), POD("p", IS_PLUGIN, .node = S("n"))},
+     LIKE_AGENT},
+    {{.ours = true, .table = true}, /* one that has no node yet */
+     {OF_TENANT(IS_AGENT), POD("a", IS_AGENT, .node = S("n"))},
+     ""},
+    {{.table = true},
+     {OF_TENANT(IS_PLUGIN, .node = S("n"))},
+     "WARN node/n: it has a table of cards, no device plugin, and not the label "
+     "cardpack.io/node=true by which cardpack-node runs there\n" LIKE_PLUGIN},
+    {{.table = true},
+     {OF_TENANT(IS_PLUGIN, .node = S("n")), POD("p", IS_PLUGIN, .node = S("m"))},
+     "FAIL node/n: it has a table of cards, no device plugin, and not the label "
+     "cardpack.io/node=true by which cardpack-node runs there\n" LIKE_PLUGIN},
+    {{.gpushare = true},
+     {OF_TENANT(LABELS("component", "gpushare-schd-extender")),
+      {.namespace = S("kube-system"), .name = S("p"), IS_PLUGIN, .node = S("n")}},
+     "WARN pod/tenant/t: it has the name or the label of gpushare's extender, and is not in "
+     "kube-system or ns: it does not count\n"},
+    {{.gpushare = true},
+     {{.namespace = S("kube-system"), .name = S("gpushare-schd-extender-x"), .phase = S("Running")},
+      {.namespace = S("kube-system"), .name = S("p"), IS_PLUGIN, .node = S("n")}},
+     "FAIL gpushare-schd-extender: gpushare's extender runs beside cardpack, as "
+     "pod/kube-system/gpushare-schd-extender-x: two extenders give the same memory to two pods\n"},
+};
+
+START_TEST(a_pod_of_a_third_namespace_is_no_program)
+{
+    struct doctor_system s = {.namespace = STR("ns")};
+    struct doctor_marks marks = strangers[_i].marks;
+    struct node_view n = TWO_CARDS;
+    marks.node = STR("n");
+    set_node(&rig, n);
+    doctor_plugins_mark(&s, &marks, &arena);
+    for (size_t i = 0; i < COUNT_OF(strangers[_i].pods); i++)
+        doctor_system_take(&s, &strangers[_i].pods[i], &arena);
+    doctor_system(&found, &s, &rig.cache);
+    ck_assert_str_eq(findings(), strangers[_i].found);
+}
+
+END_TEST
+
+/* The Service selects pods of its own namespace alone. */
+START_TEST(a_leader_is_where_the_service_is)
+{
+    static const struct label_view labels[] = {{S("app.kubernetes.io/name"), S("cardpack")},
+                                               {S("cardpack.io/leader-of"), S("cardpack")}};
+    struct pod_view v = {
+        .name = S("c"), .phase = S("Running"), .labels = labels, .n_labels = COUNT_OF(labels)};
+    struct doctor_system s = {.namespace = STR("ns")};
+    v.namespace = STR("tenant");
+    doctor_system_take(&s, &v, &arena);
+    v.namespace = STR("kube-system");
+    doctor_system_take(&s, &v, &arena);
+    ck_assert_uint_eq(s.n_replicas + s.n_leaders, 0);
+    v.namespace = STR("ns");
+    doctor_system_take(&s, &v, &arena);
+    ck_assert_uint_eq(s.n_replicas, 1);
+    ck_assert_uint_eq(s.n_leaders, 1);
 }
 
 END_TEST
@@ -426,6 +524,23 @@ START_TEST(checks_the_configuration_of_kube_scheduler)
 
 END_TEST
 
+/* However many mistakes the authors of pods make, what is said of a program is shown. */
+START_TEST(pods_do_not_hide_a_program)
+{
+    struct doctor_system s = {.namespace = STR("ns"), .extender = STR("pod/ns/x")};
+    struct str pod = finding_pod(&found, STR("tenant"), STR("t"));
+    for (size_t i = 0; i < 20000; i++)
+        finding_add(&found, FINDING_FAIL, pod, "correct it", "it is wrong");
+    size_t of_pods = found.n;
+    doctor_system(&found, &s, &rig.cache);
+    ck_assert_uint_ge(of_pods, 9000);
+    ck_assert_uint_gt(found.n, of_pods);
+    ck_assert_uint_eq(found.counts[FINDING_FAIL], 20001);
+    ck_assert(str_eq(found.items[of_pods].object, STR("gpushare-schd-extender")));
+}
+
+END_TEST
+
 START_TEST(shows_the_gravest_first)
 {
     char bytes[1024];
@@ -466,8 +581,11 @@ int main(void)
     tcase_add_test(tc, checks_the_use_of_cards);
     tcase_add_test(tc, knows_what_runs);
     tcase_add_loop_test(tc, checks_device_plugins, 0, COUNT_OF(plugins));
+    tcase_add_loop_test(tc, a_pod_of_a_third_namespace_is_no_program, 0, COUNT_OF(strangers));
+    tcase_add_test(tc, a_leader_is_where_the_service_is);
     tcase_add_loop_test(tc, checks_cardpack, 0, COUNT_OF(daemons));
     tcase_add_loop_test(tc, checks_the_configuration_of_kube_scheduler, 0, COUNT_OF(schedulers));
+    tcase_add_test(tc, pods_do_not_hide_a_program);
     tcase_add_test(tc, shows_the_gravest_first);
     suite_add_tcase(suite, tc);
     return unit_main(suite);

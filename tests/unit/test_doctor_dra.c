@@ -43,7 +43,7 @@ START_TEST(finds_a_node_that_cardpack_does_not_read)
     struct doctor_marks marks = {.ours = false};
     dialects_use(DIALECTS_ALL);
     set_node(&rig, volcano);
-    doctor_node(&found, &volcano, cache_node(&rig.cache, STR("n")), &marks);
+    doctor_node(&found, &volcano, cache_node(&rig.cache, STR("n")), &marks, NOW);
     ck_assert_uint_eq(found.n, 0);
     doctor_unread(&found, &rig.cache, &shown);
     is_found("WARN node/n: its device plugin has the resource volcano.sh/gpu-memory, of dialect "

@@ -56,6 +56,10 @@ struct scene {
     POD("plugin", LABELLED("component", "gpushare-device-plugin"), BOUND, __VA_ARGS__)
 #define REPLICA(...) \
     POD("cardpack-1", .phase = S("Running"), LABELLED("app.kubernetes.io/name", "cardpack"))
+#define TENANTS(...)                                                         \
+    {                                                                        \
+        .uid = S("t"), .namespace = S("tenant"), .name = S("t"), __VA_ARGS__ \
+    }
 #define LEADER                                                                             \
     POD("cardpack-1", .phase = S("Running"),                                               \
         .labels = LIST_OF(struct label_view, {S("app.kubernetes.io/name"), S("cardpack")}, \
@@ -89,6 +93,13 @@ static const struct {
      {.node = NODE(.mem = S("32"), .has_cards = true, .cards_fault = "cardpack.io/cards: odd")},
      {.node = NODE(.has_cards = true, .cards_fault = "cardpack.io/cards: odd",
                    .of = {[DIALECT_VOLCANO] = {.mem = S("32"), .count = S("2")}})}},
+    {"it offers %.*s beside its %.*s, and cardpack does not know what that is",
+     {.node = NODE(.mem = S("32"), .count = S("2"), .unknown = S("nvidia.com/gpu-h100"))},
+     {.node = NODE(.mem = S("32"), .count = S("2"), .unknown = S("nvidia.com/hostdev"))}},
+    {"it offers %.*s beside its %.*s, and cardpack does not know what that is",
+     {.node = NODE(.mem = S("32"), .count = S("2"), .unknown = S("nvidia.com/gpu-h100"))},
+     {.node = NODE(.mem = S("32"), .count = S("2"), .unknown = S("nvidia.com/gpu-h100"),
+                   .exclusive_cards = S("1"))}},
     {"card %u holds %lld of %lld",
      {.node = GPUSHARE, .pods = {PLAIN("p", "9", AT(0)), PLAIN("q", "8", AT(0))}},
      {.node = GPUSHARE, .pods = {PLAIN("p", "8", AT(0)), PLAIN("q", "8", AT(0))}}},
@@ -170,7 +181,7 @@ static const struct {
      {.node = GPUSHARE,
       .pods = {POD("p", OF(DIALECT_VOLCANO, .mem = S("8192")), SAID(DIALECT_VOLCANO, "1"))}}},
     {"bound to node %.*s, of which no cards are known",
-     {.node = NVIDIA, .pods = {PLAIN("p", "8", AT(0))}},
+     {.node = NODE(.mem = S("0"), .count = S("0")), .pods = {PLAIN("p", "8", AT(0))}},
      {.node = GPUSHARE, .pods = {PLAIN("p", "8", AT(0))}}},
     /* ---- what the kubelet lists ---- */
     {"container %.*s: its annotations name %s%.*s, and the devices that it has by the kubelet's "
@@ -192,6 +203,11 @@ static const struct {
      {.node = OURS,
       .marks = {.ours = true, .table = true},
       .pods = {AGENT(.phase = S("Running"), .deleting = true)}}},
+    {"it has the label cardpack.io/node=true, and no pod of cardpack-node",
+     {.node = OURS, .marks = {.ours = true, .table = true}},
+     {.node = OURS, /* it may run in a namespace that is not known */
+      .marks = {.ours = true, .table = true},
+      .pods = {TENANTS(LABELLED("app.kubernetes.io/name", "cardpack-node"), BOUND)}}},
     {"it has a table of cards, no device plugin, and not the label cardpack.io/node=true by which "
      "cardpack-node runs there",
      {.node = OURS, .marks = {.table = true}, .pods = {AGENT(.phase = S("Failed"))}},
@@ -207,16 +223,26 @@ static const struct {
      {.node = OURS,
       .marks = {.table = true},
       .pods = {PLUGIN(.deleting = true), AGENT(.phase = S("Running"))}}},
+    {"%zu pods of device plugins run there, for the same resource",
+     {.node = OURS, .marks = {.table = true}, .pods = {PLUGIN(), AGENT(.phase = S("Running"))}},
+     {.node = OURS,
+      .marks = {.ours = true, .table = true},
+      .pods = {TENANTS(LABELLED("component", "gpushare-device-plugin"), BOUND),
+               AGENT(.phase = S("Running"))}}},
     {"cardpack-node on node %.*s %s: no new container gets a card there",
      {.node = OURS, .marks = {.ours = true, .table = true}, .pods = {AGENT(.phase = S("Pending"))}},
      {.node = OURS,
       .marks = {.ours = true, .table = true},
       .pods = {AGENT(.phase = S("Pending"), .deleting = true)}}},
     /* ---- programs ---- */
-    {"gpushare's extender runs beside cardpack, as pod %.*s: two extenders give the same memory to "
-     "two pods",
+    {"gpushare's extender runs beside cardpack, as %.*s: two extenders give the same memory to two "
+     "pods",
      {.pods = {POD("gpushare-schd-extender-x", .phase = S("Running"))}},
      {.pods = {POD("gpushare-schd-extender-x", .phase = S("Running"), .deleting = true)}}},
+    {"gpushare's extender runs beside cardpack, as %.*s: two extenders give the same memory to two "
+     "pods",
+     {.pods = {POD("gpushare-schd-extender-x", .phase = S("Running"))}},
+     {.pods = {TENANTS(LABELLED("component", "gpushare-schd-extender"), BOUND)}}},
     {"no pod of cardpack has the label cardpack.io/leader-of, by which the Service finds the "
      "leader",
      {.pods = {REPLICA()}, .daemon = {.asked = true, .through_service = true, .ready = S("ok")}},
@@ -285,7 +311,7 @@ static void play_node(const struct scene *s, struct doctor_system *system, struc
         ck_assert_int_eq(measured_set(m, s->node.name, &view, 1, 1), OK);
     const struct node *known = cache_node(&rig.cache, s->node.name);
     doctor_dialect(&found, &s->node, known);
-    doctor_node(&found, &s->node, known, &s->marks);
+    doctor_node(&found, &s->node, known, &s->marks, NOW);
 }
 
 static void play_pods(const struct scene *s, struct doctor_system *system, const struct measured *m)
@@ -316,7 +342,7 @@ static void claim_card_1(const struct scene *s)
 /* As kubectl_doctor does it, from the nodes to the programs. */
 static void play(const struct scene *s)
 {
-    struct doctor_system system = {.n_plugins = 0};
+    struct doctor_system system = {.namespace = STR("ns")};
     struct measured m;
     dialects_use(s->reads == 0 ? DIALECTS_ALL : s->reads);
     measured_init(&m, (struct map_seed){1, 2}, 0);

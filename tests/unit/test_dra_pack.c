@@ -1,7 +1,7 @@
 /* That packed devices say what their views said. */
 #include "unit.h"
 
-#include "core/dra_pack.h"
+#include "core/dra/dra_pack.h"
 #include "fail_alloc.h"
 
 #include <stdlib.h>

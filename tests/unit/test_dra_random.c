@@ -4,7 +4,7 @@
  * several pools, while claims hold them; objects come, change, go, and are missing in lists; now
  * and then an allocation fails.
  */
-#include "core/dra.h"
+#include "core/dra/dra.h"
 #include "fail_alloc.h"
 #include "seeded.h"
 

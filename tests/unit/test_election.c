@@ -1,7 +1,7 @@
 /* An election against an API server with a script: requests, answers and notes. */
 #include "kube/election.h"
 
-#include "codec/lease.h"
+#include "objects/lease.h"
 #include "on_loop.h"
 #include "script_server.h"
 

@@ -1,5 +1,5 @@
 /* jansson reads what event.h writes; where the form matters, bytes are compared. */
-#include "codec/event.h"
+#include "objects/event.h"
 
 #include "fail_alloc.h"
 #include "unit.h"

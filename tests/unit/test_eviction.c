@@ -1,5 +1,5 @@
 /* The body of an Eviction. */
-#include "codec/eviction.h"
+#include "objects/eviction.h"
 
 #include "unit.h"
 

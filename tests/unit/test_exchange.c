@@ -316,7 +316,7 @@ END_TEST
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
 {
-    static const char *const edits[] = {"1", "7"};
+    static const char *const edits[] = {"1", "7", "", "x", "0,1", "-1"};
     struct roster *r = two_cards();
     const struct roster_card big[] = {{0, 8}, {1, 4}};
     roster_set_cards(r, big, COUNT_OF(big));
@@ -331,6 +331,78 @@ START_TEST(an_edit_moves_no_other_pod)
     ck_assert(roster_find(r, STR("p"))->allowed); /* it runs */
     is_next(r, EXCHANGE_MOVE, "p");
     is_next(r, EXCHANGE_NOTHING, NULL);
+    roster_done(r);
+}
+
+END_TEST
+
+/* The agent was away when a user edited the annotations of a pod that runs: the checkpoint alone
+ * says where. */
+START_TEST(an_edit_before_the_start_is_seen_after_it)
+{
+    static const char *const edits[] = {"0", "", "x", "0,1", "7"};
+    struct roster *r = two_cards();
+    set_running(r, "p", edits[_i], 1);
+    give(r, "p", 1);
+    ck_assert_uint_eq(planned(r, "p"), 1);
+    ck_assert(!exchange_is_misfit(roster_find(r, STR("p"))));
+    ck_assert(roster_is_on(roster_find(r, STR("p")), 1));
+    ck_assert(!roster_is_on(roster_find(r, STR("p")), 0));
+    is_next(r, EXCHANGE_MOVE, "p");
+    set_running(r, "p", "1", 2);
+    answered(r, "p");
+    ck_assert(exchange_plan(r));
+    ck_assert(roster_find(r, STR("p"))->held);
+    roster_done(r);
+}
+
+END_TEST
+
+/* However often a user edits a pod that runs, the exchange of two others goes on to its end. */
+START_TEST(an_edited_pod_holds_up_no_exchange)
+{
+    const struct roster_card three[] = {{0, 4}, {1, 4}, {2, 4}};
+    struct roster *r = two_cards();
+    struct exchange_step s;
+    roster_set_cards(r, three, COUNT_OF(three));
+    set_pod(r, "runs", "2", NULL, 1);
+    give(r, "runs", 2);
+    ck_assert(exchange_may_start(r, roster_find(r, STR("runs"))));
+    set_pod(r, "p", "0", "0", 2);
+    set_pod(r, "q", "1", "1", 3);
+    const struct card_list has[] = {{1, {2}}, {1, {0}}};
+    roster_truth_begin(r);
+    ck_assert(roster_truth(r, STR("runs"), STR("c"), &has[0], false));
+    ck_assert(roster_truth(r, STR("q"), STR("c"), &has[1], false));
+    roster_truth_end(r, true);
+    roster_settle(r);
+    uint64_t version = 3;
+    unsigned steps[EXCHANGE_ASSIGN + 1] = {0};
+    for (unsigned turn = 0; turn < 20; turn++) {
+        struct exchange_step edited;
+        set_running(r, "runs", turn % 2 == 0 ? "1" : "0", ++version); /* never as it is */
+        ck_assert(exchange_plan(r));
+        exchange_next(r, &edited);
+        ck_assert(str_eq(edited.pod->uid, STR("runs")));
+        ck_assert_int_eq((int)edited.action, (int)EXCHANGE_MOVE); /* without a mark */
+        exchange_sent(&edited);
+        exchange_next(r, &s); /* meanwhile */
+        steps[s.action]++;
+        if (s.action != EXCHANGE_NOTHING) {
+            char uid[] = {s.pod->uid.p[0], '\0'};
+            bool marked = s.pod->marked && s.action != EXCHANGE_FINISH;
+            exchange_sent(&s);
+            set_pod(r, uid, s.pod->plan.grants[0].card == 0 ? "0" : "1", marked ? "0" : NULL,
+                    ++version);
+            answered(r, uid);
+        }
+        exchange_answered(edited.pod, EXCHANGE_CONFLICT);
+    }
+    ck_assert_uint_eq(steps[EXCHANGE_MOVE], 2);
+    ck_assert_uint_eq(steps[EXCHANGE_FINISH], 2);
+    ck_assert_uint_eq(planned(r, "q"), 0);
+    ck_assert_uint_eq(planned(r, "p"), 1);
+    ck_assert_uint_eq(planned(r, "runs"), 2);
     roster_done(r);
 }
 
@@ -434,7 +506,9 @@ int main(void)
     tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
     tcase_add_loop_test(c, a_pod_waits_while_its_cards_are_written, 0, 4);
     tcase_add_loop_test(c, a_phase_alone_starts_no_container, 0, 2);
-    tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 2);
+    tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 6);
+    tcase_add_loop_test(c, an_edit_before_the_start_is_seen_after_it, 0, 5);
+    tcase_add_test(c, an_edited_pod_holds_up_no_exchange);
     tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
     tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);
     tcase_add_test(c, a_pod_that_can_not_be_kept_is_not_half_kept);

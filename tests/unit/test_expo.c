@@ -1,5 +1,5 @@
 /* The exposition of metrics: escapes, numbers and histograms. */
-#include "codec/expo.h"
+#include "report/expo.h"
 
 #include "base/limit.h"
 #include "unit.h"

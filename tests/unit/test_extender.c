@@ -1,7 +1,7 @@
 /* The extender protocol's arguments and results: reading, writing, limits and lack of memory. */
-#include "codec/extender.h"
+#include "extender/extender.h"
 
-#include "core/request.h"
+#include "core/request/request.h"
 #include "fail_alloc.h"
 #include "unit.h"
 #include "wire.h"

@@ -2,7 +2,7 @@
  * fgd against the paper's definition ("Beware of Fragmentation", sections 3 and 4), written again
  * for nodes in thousandths of a card.
  */
-#include "core/fgd.h"
+#include "core/policy/fgd.h"
 
 #include "fail_alloc.h"
 #include "market_rig.h"
@@ -28,7 +28,7 @@ static void tear_down(void)
 
 static struct fgd *fgd_of(void)
 {
-    return &r.cache.policies.fgd;
+    return &r.cache.learned.fgd;
 }
 
 /* ---- the paper ---- */

@@ -92,7 +92,7 @@ static void stage_close(struct stage *s)
     s->server = http_server_free(s->server);
     s->service.embedded = embedded_free(s->service.embedded);
     measured_done(&s->service.measured);
-    judge_memo_done(&s->service.judge_memo);
+    evaluation_memo_done(&s->service.evaluation_memo);
     cache_done(&s->service.cache);
     s->service.loop = loop_free(s->service.loop);
     buf_done(&s->request);

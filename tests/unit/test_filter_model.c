@@ -5,7 +5,7 @@
  *
  * FILTER_MODEL_SEED=17 FILTER_MODEL_HISTORIES=1 test_filter_model
  */
-#include "judge_world.h"
+#include "evaluate_world.h"
 
 #include "base/log.h"
 #include "daemon/service.h"
@@ -198,14 +198,14 @@ static void filter(struct history *h, struct buf *answer)
 /* The answer of a service that has just started. */
 static void filter_anew(struct history *h)
 {
-    struct judge_memo judged = h->service.judge_memo;
-    h->service.judge_memo = (struct judge_memo){.n_rows = 0};
+    struct evaluation_memo kept = h->service.evaluation_memo;
+    h->service.evaluation_memo = (struct evaluation_memo){.n_rows = 0};
     buf_clear(&h->without, SIZE_MAX);
     filter(h, &h->without);
     ck_assert(!buf_failed(&h->without));
     h->steps = h->service.work.steps;
-    judge_memo_done(&h->service.judge_memo);
-    h->service.judge_memo = judged;
+    evaluation_memo_done(&h->service.evaluation_memo);
+    h->service.evaluation_memo = kept;
 }
 
 /* Sometimes in a buffer of exactly this size, or with allocations that fail. */
@@ -283,7 +283,7 @@ static void run_history(uint64_t seed, struct history *h)
     buf_done(&h->body);
     buf_done(&h->answer);
     buf_done(&h->without);
-    judge_memo_done(&h->service.judge_memo);
+    evaluation_memo_done(&h->service.evaluation_memo);
     cache_done(&h->service.cache);
 }
 

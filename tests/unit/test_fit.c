@@ -1,5 +1,5 @@
 /* The policy for plain pods: which nodes are feasible, and which card a pod gets. */
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 #include "cache_rig.h"
 #include "fail_alloc.h"

@@ -1,12 +1,12 @@
 /* How a decision is kept: while its Binding waits, and after it failed. */
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 #include "asked.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 
 #define TABLE(size, of)                                                          \
     .name = S("n"), .mem = S("64"), .mem_allocatable = S("64"), .count = S("1"), \
-    CARDS({.index = 0, .mem = (size), .model = S(of), .numa = -1})
+    .exclusive = S("0"), CARDS({.index = 0, .mem = (size), .model = S(of), .numa = -1})
 
 /* A pod that another client has bound there. */
 #define BOUND .node = S("n"), .idx = S("0"), .phase = S("Running")
@@ -141,14 +141,14 @@ START_TEST(a_node_beyond_its_limit_takes_nothing)
                                     .mem_allocatable = STR("4"),
                                     .count = STR("2")});
     set_pod(&r, (struct pod_view)PLAIN("b", "8", BOUND));
-    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "0", .percent = S("40"))),
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "1", .percent = S("40"))),
                      ERR_UNAVAILABLE);
     ck_assert_int_eq(r.fx.verdict, VERDICT_NODE_FULL);
     set_node(&r, (struct node_view){.name = STR("n"),
                                     .mem = STR("32"),
-                                    .mem_allocatable = STR("8"),
+                                    .mem_allocatable = STR("9"),
                                     .count = STR("2")});
-    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "0", .percent = S("40"))), OK);
+    ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "1", .percent = S("40"))), OK);
     rig_done(&r);
 }
 

@@ -1,6 +1,6 @@
 /* How the quota of a namespace limits the cards that a pod may get, and the reason in the
  * refusal. */
-#include "core/uses.h"
+#include "core/state/uses.h"
 #include "quota_rig.h"
 
 START_TEST(a_model_that_is_used_up_is_skipped)

@@ -2,7 +2,7 @@
  * Random nodes, pods and requests. A placement must over-commit nothing, counted from the views
  * alone. For a refusal the test tries all placements: none may be possible.
  */
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 #include "fit_trial.h"
 
@@ -68,7 +68,7 @@ static bool card_allows(const struct hunt *h, uint32_t card)
     return group_allows(h, card);
 }
 
-static void judge(struct hunt *h)
+static void evaluate(struct hunt *h)
 {
     int64_t sum = 0;
     const struct node *n = node_of(&h->t->rig, "n");
@@ -105,7 +105,7 @@ static void hunt_together(struct hunt *h)
             for (uint32_t i = 0; (bits >> c & 1) != 0 && i < MAX_OF(h->n, 1U); i++)
                 h->at.grants[h->at.n++] = (struct grant){.card = c, .container = who(h, i)};
         }
-        judge(h);
+        evaluate(h);
     }
 }
 
@@ -113,7 +113,7 @@ static void hunt_apart(struct hunt *h, uint32_t level)
 {
     if (level == h->n) {
         h->at.n = h->n;
-        judge(h);
+        evaluate(h);
         return;
     }
     for (uint32_t c = 0; c < INDICES; c++) {
@@ -266,7 +266,7 @@ static void begin(struct trial *t, uint64_t seed)
     (void)draw(t, 2);
     rig_init(&t->rig);
     t->rig.cache.settings.shrink = once_in(t, 2);
-    t->rig.cache.settings.card_policy = (enum pack)draw(t, 3);
+    t->rig.cache.settings.card_policy = (enum policy)draw(t, 3);
     make_node(t);
 }
 

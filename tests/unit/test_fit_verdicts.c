@@ -35,7 +35,10 @@ static const struct {
     {ISOLATING("none"), {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
     {ISOLATING("odd"), {NO_POD}, ASK("8", ISOLATED), V(ISOLATION), true, {0}},
     {ISOLATING("mps"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
-    {ISOLATING("mps"), {NO_POD}, ASK("8", ISOLATED, TWO), V(ISOLATION), true, {0}},
+    {ISOLATING("mps"), {NO_POD}, ASK("8", ISOLATED, TWO), V(MPS), true, {0}},
+    {ISOLATING("mps"), {NO_POD}, ASK("8", TWO), V(MPS), true, {0}},
+    {ISOLATING("mps"), {NO_POD}, ASK("8"), V(FITS), false, {0}},
+    {ISOLATING("mps"), {NO_POD}, EXCLUSIVE_POD("ask", TWO), V(FITS), false, {0}},
     {ISOLATING("mig"), {NO_POD}, ASK("8", ISOLATED, TWO), V(FITS), false, {0}},
     {ISOLATING("mig"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
     {ISOLATING("driver-limits"), {NO_POD}, ASK("8", ISOLATED), V(FITS), false, {0}},
@@ -165,8 +168,8 @@ static const struct {
      false,
      {V(NOT_EMPTY), V(HELD_WHOLE)}},
     {TWO_CARDS,
-     {ONE("a", "0", AT(0), .percent = S("1"))},
-     ASK("0", WHOLE),
+     {ONE("a", "1", AT(0), .percent = S("1"))},
+     ASK("1", WHOLE),
      V(FITS),
      false,
      {V(NOT_EMPTY), V(FITS)}},
@@ -192,13 +195,13 @@ static const struct {
      {V(FITS), V(FITS)}},
     {TWO_CARDS,
      {ONE("a", "8", AT(0)), ONE("b", "9", AT(1))},
-     ASK("0", .percent = S("51")),
+     ASK("1", .percent = S("51")),
      V(NO_CARD_FREE),
      false,
      {V(NO_CARD_FREE), V(NO_CARD_FREE)}},
     {TWO_CARDS,
      {ONE("a", "8", AT(0)), ONE("b", "9", AT(1))},
-     ASK("0", .percent = S("50")),
+     ASK("1", .percent = S("50")),
      V(FITS),
      false,
      {V(FITS), V(NO_CARD_FREE)}},
@@ -295,7 +298,7 @@ START_TEST(says_why)
 {
     struct rig r;
     struct placement there;
-    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
+    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, POLICY_UNSET);
     enum verdict v = fit_fixture_evaluate(&r, &rows[_i].ask, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(rows[_i].verdict));
     ck_assert(v == VERDICT_FITS || verdict_unresolvable(v) == rows[_i].unresolvable);
@@ -322,7 +325,7 @@ START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
     const struct pod_view pods[FIXTURE_PODS] = {ONE("a", "16", AT(0))};
     struct node_view node =
         NODE(.mem = S("32"), .count = S("2"), .mem_allocatable = S("8"), .exclusive_cards = S("1"));
-    fit_fixture_open(&r, &node, pods, PACK_UNSET);
+    fit_fixture_open(&r, &node, pods, POLICY_UNSET);
     struct pod_view ask = EXCLUSIVE_POD("ask");
     ck_assert_int_eq(take(&r, ask), OK);
     ck_assert_int_eq(renew(&r, "ask"), OK);
@@ -358,7 +361,7 @@ START_TEST(says_whether_what_is_reserved_still_holds)
     struct node_view node = TWO_CARDS;
     struct pod_view ask =
         POD("ask", .count_label = S("2"), CONTAINERS(1, MAIN_CORES(0, "16", "60")));
-    fit_fixture_open(&r, &node, none, PACK_UNSET);
+    fit_fixture_open(&r, &node, none, POLICY_UNSET);
     ck_assert_int_eq(take(&r, ask), OK);
     set_node(&r, keeps[_i].node);
     if (keeps[_i].other.uid.n > 0)

@@ -5,6 +5,7 @@
 #include "gpu_rig.h"
 
 #define CARD(n, minor) "card uuid=GPU-" n " name=A100 bus=" n " minor=" minor " mib=40960 "
+#define SIZED(more)    "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=81920 " more "\n"
 #define MIG_CARD       "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 mig=1\n"
 #define SLICE(gi)      "slice uuid=MIG-" gi " profile=1g.5gb gi=" gi " ci=0 mib=4864\n"
 
@@ -198,6 +199,73 @@ START_TEST(an_xid_of_one_slice_leaves_the_others_healthy)
 
 END_TEST
 
+/* NVML tells their card's memory to a process with the capability. */
+START_TEST(slices_are_the_same_with_the_right_to_monitor)
+{
+    struct gpu_rig r;
+    open_and_start(&r, "mig-monitor\n" MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
+    ck_assert_uint_eq(gpu_watch_find(r.watch, 1)->memory_bytes, UINT64_C(4864) << 20);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* The size that was announced stays, whatever the driver reserves later. */
+START_TEST(what_the_driver_reserves_is_no_pods)
+{
+    struct gpu_rig r;
+    open_and_start(&r, SIZED("reserved=700"), "0=GPU-1");
+    ck_assert_uint_eq(gpu_watch_find(r.watch, 0)->memory_bytes, UINT64_C(81220) << 20);
+    world_write(&r.world, SIZED("reserved=900 error=15"));
+    gpu_rig_until(&r, "0=GPU-1?");
+    world_write(&r.world, SIZED("reserved=900"));
+    gpu_rig_until(&r, "0=GPU-1!");
+    ck_assert_uint_eq(gpu_watch_find(r.watch, 0)->memory_bytes, UINT64_C(81220) << 20);
+    gpu_rig_stop(&r);
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "0=GPU-1");
+    ck_assert_uint_eq(gpu_watch_find(r.watch, 0)->memory_bytes, UINT64_C(81020) << 20);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_card_without_a_size_is_left_out_and_named)
+{
+    static const char *const ways[] = {"mib=0", "mib=0 memory=3", "memory=4"};
+    static const char *const why[] = {
+        "GPU-1: nvmlDeviceGetMemoryInfo: 0 bytes: set --card-memory",
+        "GPU-1: nvmlDeviceGetMemoryInfo: Unknown Error: set --card-memory",
+        "GPU-1: nvmlDeviceGetMemoryInfo: Unknown Error",
+    };
+    char world[256];
+    struct gpu_rig r;
+    (void)snprintf(world, sizeof(world), "card uuid=GPU-1 name=GB10 bus=1 minor=0 %s\n%s\n",
+                   ways[_i], CARD("2", "1"));
+    open_and_start(&r, world, "1=GPU-2");
+    ck_assert_uint_eq(gpu_watch_state(r.watch).left_out, 1);
+    ck_assert_str_is(gpu_watch_state(r.watch).left_out_why, why[_i]);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(a_setting_gives_a_card_its_size)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r,
+                 "card uuid=GPU-1 name=GB10 bus=1 minor=0 mib=0 memory=3\n" CARD("2", "1") "\n");
+    r.s.card_bytes = UINT64_C(96) << 30;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
+    ck_assert_uint_eq(gpu_watch_find(r.watch, 0)->memory_bytes, UINT64_C(96) << 30);
+    ck_assert_uint_ne(gpu_watch_find(r.watch, 1)->memory_bytes, UINT64_C(96) << 30);
+    ck_assert_uint_eq(gpu_watch_state(r.watch).left_out, 0);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 START_TEST(slices_are_cards_of_their_own)
 {
     struct gpu_rig r;
@@ -234,6 +302,25 @@ START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
     gpu_rig_until(&r, "1=MIG-2 2=MIG-3");
     world_write(&r.world, MIG_CARD SLICE("2"));
     gpu_rig_until(&r, "1=MIG-2");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+/* Two compute instances of one GPU instance would use the same memory: none is offered, and what
+ * the first one was before is forgotten. */
+START_TEST(a_slice_that_shares_its_memory_is_forgotten)
+{
+    struct gpu_rig r;
+    char command[256];
+    open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
+    (void)snprintf(command, sizeof(command),
+                   "cd %s/driver/nvidia/capabilities/gpu0/mig/gi1 && cp -r ci0 ci1", r.proc);
+    ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): a test's own folder */
+    world_write(&r.world, MIG_CARD SLICE("1")
+                              SLICE("2") "slice uuid=MIG-9 profile=1c.1g.5gb gi=1 ci=1 mib=4864\n");
+    gpu_rig_until(&r, "1=MIG-2");
+    ck_assert_uint_eq(gpu_watch_state(r.watch).left_out, 2);
     gpu_rig_close(&r);
 }
 
@@ -304,7 +391,12 @@ int main(void)
     tcase_add_loop_test(c, an_xid_of_one_slice_leaves_the_others_healthy, 0, 5);
     tcase_add_test(c, slices_are_cards_of_their_own);
     tcase_add_test(c, a_removed_slice_is_forgotten_unless_pods_use_it);
+    tcase_add_test(c, a_slice_that_shares_its_memory_is_forgotten);
     tcase_add_test(c, a_slice_is_healthy_that_moves_while_the_list_is_read);
+    tcase_add_test(c, slices_are_the_same_with_the_right_to_monitor);
+    tcase_add_test(c, what_the_driver_reserves_is_no_pods);
+    tcase_add_loop_test(c, a_card_without_a_size_is_left_out_and_named, 0, 3);
+    tcase_add_test(c, a_setting_gives_a_card_its_size);
     tcase_add_test(c, a_card_is_switched_into_mig_mode_and_back);
     tcase_add_test(c, a_slice_that_is_made_later_is_listened_to);
     suite_add_tcase(s, c);

@@ -147,6 +147,20 @@ START_TEST(each_poll_has_its_level)
         {{.error = NVML_RESET_REQUIRED, .error_text = "GPU requires reset"},
          GPU_UNHEALTHY,
          "NVML error 16 (GPU requires reset)"},
+        {{.recovery_known = true, .rows_known = true}, GPU_HEALTHY, ""},
+        {{.recovery_known = true, .recovery = NVML_RECOVERY_RESET},
+         GPU_UNHEALTHY,
+         "by the driver it needs a reset"},
+        {{.recovery_known = true, .recovery = NVML_RECOVERY_DRAIN_P2P},
+         GPU_UNHEALTHY,
+         "by the driver its peer-to-peer traffic must be drained"},
+        {{.recovery_known = true, .recovery = NVML_RECOVERY_SYSTEM_REBOOT},
+         GPU_UNHEALTHY,
+         "by the driver the system needs a reboot"},
+        {{.recovery_known = true, .recovery = 8},
+         GPU_UNHEALTHY,
+         "by the driver it needs recovery action 8"},
+        {{.recovery_known = false, .recovery = NVML_RECOVERY_RESET}, GPU_HEALTHY, ""},
     };
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health_rules off = rules_of("all", NULL);
@@ -158,6 +172,82 @@ START_TEST(each_poll_has_its_level)
     ck_assert_str_eq(h.reason, cases[_i].reason);
     ck_assert(!gpu_health_poll(&unwatched, &off, &cases[_i].sample, 1000));
     ck_assert_int_eq(unwatched.level, GPU_HEALTHY);
+}
+
+END_TEST
+
+/* An XID that the table does not know: only the driver knows that the card needs a reset. */
+START_TEST(the_driver_says_until_when_a_card_needs_a_reset)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample none = {.recovery_known = true};
+    struct gpu_sample reset = {.recovery_known = true, .recovery = NVML_RECOVERY_RESET};
+    struct gpu_sample lost = {.error = NVML_GPU_IS_LOST, .error_text = "GPU is lost"};
+    ck_assert(!gpu_health_poll(&h, &rules, &none, 1000));
+    ck_assert(gpu_health_xid(&h, &rules, 140, 2000));
+    ck_assert(gpu_health_poll(&h, &rules, &reset, 3000));
+    ck_assert_str_eq(h.reason, "XID 140 (an error of the GPU or its driver): by the driver it "
+                               "needs a reset");
+    /* Neither time nor a pause in its answers makes up for it. */
+    (void)gpu_health_poll(&h, &rules, &lost, 3000 + COOLDOWN);
+    (void)gpu_health_poll(&h, &rules, &reset, 3000 + 2 * COOLDOWN);
+    (void)gpu_health_poll(&h, &rules, &reset, 3000 + 9 * COOLDOWN);
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    ck_assert(gpu_health_poll(&h, &rules, &none, 4000 + 9 * COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    ck_assert(gpu_health_poll(&h, &rules, &none, 4000 + 10 * COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_HEALTHY);
+}
+
+END_TEST
+
+/* What an XID says of a reset, and from when on the card needs one. */
+START_TEST(an_xid_claims_no_reset_where_the_driver_tells)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_health older = {.level = GPU_HEALTHY};
+    struct gpu_sample old = {.error = NVML_OK};
+    struct gpu_sample none = {.recovery_known = true};
+    struct gpu_sample reset = {.recovery_known = true, .recovery = NVML_RECOVERY_RESET};
+    struct gpu_sample lost = {.error = NVML_GPU_IS_LOST, .error_text = "GPU is lost"};
+    (void)gpu_health_poll(&h, &rules, &none, 1000);
+    ck_assert(gpu_health_xid(&h, &rules, 48, 2000));
+    ck_assert_str_eq(h.reason, "XID 48 (double-bit memory error)");
+    ck_assert(!gpu_health_needs_reset(&h));
+    ck_assert(gpu_health_poll(&h, &rules, &reset, 3000));
+    ck_assert_str_eq(h.reason, "XID 48 (double-bit memory error): by the driver it needs a reset");
+    ck_assert(gpu_health_needs_reset(&h));
+    ck_assert(gpu_health_poll(&h, &rules, &none, 4000));
+    ck_assert(!gpu_health_needs_reset(&h));
+    (void)gpu_health_poll(&older, &rules, &old, 1000);
+    ck_assert(gpu_health_xid(&older, &rules, 1, 2000));
+    ck_assert(!gpu_health_needs_reset(&older));
+    ck_assert(gpu_health_xid(&older, &rules, 48, 2000));
+    ck_assert_str_eq(older.reason, "XID 48 (double-bit memory error): it needs a reset");
+    ck_assert(gpu_health_needs_reset(&older));
+    ck_assert(gpu_health_poll(&older, &rules, &lost, 3000));
+    ck_assert(!gpu_health_needs_reset(&older));
+    lost.error = NVML_RESET_REQUIRED;
+    ck_assert(gpu_health_poll(&older, &rules, &lost, 4000));
+    ck_assert(gpu_health_needs_reset(&older));
+}
+
+END_TEST
+
+/* By the table XID 74 needs a reset, by the driver it does not. */
+START_TEST(the_driver_says_that_a_card_needs_no_reset)
+{
+    struct gpu_health_rules rules = rules_of(NULL, NULL);
+    struct gpu_health h = {.level = GPU_HEALTHY};
+    struct gpu_sample none = {.recovery_known = true};
+    ck_assert(gpu_health_xid(&h, &rules, 74, 1000));
+    ck_assert(gpu_health_poll(&h, &rules, &none, 2000));
+    ck_assert(!gpu_health_poll(&h, &rules, &none, 2000 + COOLDOWN - 1));
+    ck_assert_int_eq(h.level, GPU_UNHEALTHY);
+    ck_assert(gpu_health_poll(&h, &rules, &none, 2000 + COOLDOWN));
+    ck_assert_int_eq(h.level, GPU_HEALTHY);
 }
 
 END_TEST
@@ -207,9 +297,9 @@ START_TEST(a_warning_ends_and_a_missing_card_does_not)
     ck_assert(!gpu_health_poll(&h, &rules, &good, 1000));
     ck_assert(gpu_health_poll(&h, &rules, &good, 1000 + COOLDOWN));
     ck_assert_int_eq(h.level, GPU_HEALTHY);
-    ck_assert(gpu_health_missing(&h));
+    ck_assert(gpu_health_missing(&h, NULL));
     ck_assert_str_eq(h.reason, "NVML does not list the card");
-    ck_assert(!gpu_health_missing(&h));
+    ck_assert(!gpu_health_missing(&h, NULL));
     (void)gpu_health_poll(&h, &rules, &good, 2000 + COOLDOWN);
     ck_assert_int_eq(h.level, GPU_UNHEALTHY);
     (void)gpu_health_poll(&h, &rules, &good, 2000 + 2 * COOLDOWN);
@@ -227,7 +317,10 @@ int main(void)
     tcase_add_test(c, a_word_that_is_not_understood_is_named);
     tcase_add_test(c, a_reset_and_the_cooldown_make_a_card_healthy_again);
     tcase_add_test(c, a_new_fault_in_the_cooldown_starts_it_again);
-    tcase_add_loop_test(c, each_poll_has_its_level, 0, 8);
+    tcase_add_loop_test(c, each_poll_has_its_level, 0, 14);
+    tcase_add_test(c, the_driver_says_until_when_a_card_needs_a_reset);
+    tcase_add_test(c, an_xid_claims_no_reset_where_the_driver_tells);
+    tcase_add_test(c, the_driver_says_that_a_card_needs_no_reset);
     tcase_add_test(c, some_other_error_must_last);
     tcase_add_test(c, fewer_errors_than_before_are_a_reset);
     tcase_add_test(c, a_warning_ends_and_a_missing_card_does_not);

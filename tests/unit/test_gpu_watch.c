@@ -101,6 +101,47 @@ START_TEST(a_card_with_an_xid_recovers_after_its_reset)
 
 END_TEST
 
+/* XIDs 140 to 154, of newer drivers: by the XID alone the card would be back after the cooldown. */
+START_TEST(a_card_is_unhealthy_until_the_driver_asks_for_no_reset)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "recovery=0\n");
+    r.s.cooldown_ms = 10;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    world_write(&r.world, CARD("1") "recovery=1\n" EVENT("1", "154"));
+    gpu_rig_until(&r, "1=GPU-1!");
+    for (int i = 0; i < 20; i++)
+        gpu_rig_poll(&r);
+    ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1!");
+    assert_reason(&r, 1, "by the driver it needs a reset");
+    world_write(&r.world, CARD("1") "recovery=0\n");
+    gpu_rig_until(&r, "1=GPU-1");
+    /* What a restart of the program can't forget: the driver still says it. */
+    gpu_rig_stop(&r);
+    world_write(&r.world, CARD("1") "recovery=4\n");
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1!");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
+START_TEST(after_an_xid_the_driver_is_asked_soon)
+{
+    struct gpu_rig r;
+    gpu_rig_open(&r, CARD("1") "recovery=0\n");
+    r.s.poll_ms = HOUR_MS;
+    gpu_rig_start(&r);
+    gpu_rig_until(&r, "1=GPU-1");
+    world_write(&r.world, CARD("1") "recovery=1\n" EVENT("1", "140"));
+    run_while(r.loop, !gpu_watch_find(r.watch, 1)->needs_reset);
+    assert_reason(&r, 1, "by the driver it needs a reset");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 START_TEST(rows_are_warned_of_or_make_a_card_unhealthy)
 {
     struct gpu_rig r;
@@ -134,6 +175,7 @@ START_TEST(without_events_the_cards_are_polled)
     gpu_rig_until(&r, "1=GPU-1!");
     gpu_rig_poll(&r);
     ck_assert_uint_eq(gpu_watch_state(r.watch).xids, 0);
+    ck_assert_uint_eq(gpu_watch_state(r.watch).unheard, 1);
     assert_reason(&r, 1, "no spare row");
     gpu_rig_close(&r);
 }
@@ -175,24 +217,35 @@ START_TEST(a_driver_that_is_not_there_is_tried_again)
 
 END_TEST
 
-/* The driver was unloaded, which resets the cards; or a call failed, which does not. */
+/* The driver was unloaded, which resets the cards; or a call failed, which does not, whatever NVML
+ * says of a driver that is in the kernel. */
 START_TEST(only_a_driver_that_was_unloaded_has_reset_the_cards)
 {
     struct gpu_rig r;
+    char module[sizeof(r.world.dir) + 16];
     gpu_rig_open(&r, CARD("1") "\n");
+    (void)snprintf(module, sizeof(module), "%s/module", r.world.dir);
+    ck_assert_int_eq(mkdir(module, 0700), 0);
+    (void)snprintf(module, sizeof(module), "%s/module/nvidia", r.world.dir);
+    r.s.sys = r.world.dir;
     r.s.cooldown_ms = 10;
     gpu_rig_start(&r);
     gpu_rig_until(&r, "1=GPU-1");
     world_write(&r.world, CARD("1") "\n" EVENT("1", "79"));
     gpu_rig_until(&r, "1=GPU-1!");
-    world_write(&r.world, CARD("1") "\ninit error=999\n");
-    gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "1=GPU-1!");
-    world_write(&r.world, CARD("1") "\n");
-    gpu_rig_until(&r, "1=GPU-1!");
-    for (int i = 0; i < 10; i++)
-        gpu_rig_poll(&r);
-    ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1!");
-    assert_reason(&r, 1, "it needs a reset");
+    ck_assert_int_eq(mkdir(module, 0700), 0);
+    for (int closed = 0; closed < 2; closed++) {
+        world_write(&r.world,
+                    closed ? CARD("1") "\ninit error=9\n" : CARD("1") "\ninit error=999\n");
+        gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "1=GPU-1!");
+        world_write(&r.world, CARD("1") "\n");
+        gpu_rig_until(&r, "1=GPU-1!");
+        for (int i = 0; i < 10; i++)
+            gpu_rig_poll(&r);
+        ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1!");
+        assert_reason(&r, 1, "it needs a reset");
+    }
+    ck_assert_int_eq(rmdir(module), 0);
     world_write(&r.world, CARD("1") "\ninit error=9\n");
     gpu_rig_until_phase(&r, GPU_WATCH_NO_DRIVER, "1=GPU-1!");
     world_write(&r.world, CARD("1") "\n");
@@ -327,6 +380,8 @@ int main(void)
     tcase_add_test(c, a_missing_library_is_a_state);
     tcase_add_loop_test(c, each_xid_has_its_effect, 0, 24);
     tcase_add_test(c, a_card_with_an_xid_recovers_after_its_reset);
+    tcase_add_test(c, a_card_is_unhealthy_until_the_driver_asks_for_no_reset);
+    tcase_add_test(c, after_an_xid_the_driver_is_asked_soon);
     tcase_add_test(c, rows_are_warned_of_or_make_a_card_unhealthy);
     tcase_add_test(c, without_events_the_cards_are_polled);
     tcase_add_test(c, with_a_slow_driver_events_are_heard);

@@ -1,5 +1,5 @@
 /* What a pod holds of each card: by its request, its grants, and its annotations. */
-#include "core/holding.h"
+#include "core/state/holding.h"
 
 #include "asked.h"
 #include "base/mem.h"
@@ -175,6 +175,9 @@ static const struct {
      {{EIGHT, .card = 2}}},
     {POD("partly readable", .idx = S("x,1,,-1,1,3,"), CONTAINERS(1, MAIN(0, "8"))),
      {{EIGHT, .card = 1}, {EIGHT, .card = 3}}},
+    {POD("blanks", .idx = S(" 0,\t2 "), .count_label = S("2"), CONTAINERS(1, MAIN(0, "16"))),
+     {{EIGHT}, {EIGHT, .card = 2}}},
+    {POD("signs", .idx = S("+3,-0"), CONTAINERS(1, MAIN(0, "8"))), {{EIGHT, .card = 3}, {EIGHT}}},
     {POD("several, peak", .idx = S("0,2"), CONTAINERS(1, INIT(0, "9"), MAIN(0, "8"))),
      {{.mem = 9, .container = UINT16_MAX}, {.mem = 9, .card = 2, .container = UINT16_MAX}}},
     {POD("whole cards", .idx = S("0,1"), .count_label = S("2"), WHOLE, CONTAINERS(1, MAIN(0, "2"))),

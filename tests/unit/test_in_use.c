@@ -1,5 +1,5 @@
 /* Which cards are in use, over lists, changes and ends of pods. */
-#include "node/allot/in_use.h"
+#include "node/roster/in_use.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -19,10 +19,16 @@ static void tear_down(void)
     in_use_done(&u);
 }
 
+static const struct container_view asks = {.name = STR("c"),
+                                           .of = {[DIALECT_GPUSHARE] = {.mem = STR("1")}}};
+
 static void set(const char *uid, const char *idx, const char *phase)
 {
-    const struct pod_view v = {
-        .uid = str_of(uid), .idx = str_of(idx), .phase = phase == NULL ? STR_NULL : str_of(phase)};
+    const struct pod_view v = {.uid = str_of(uid),
+                               .idx = str_of(idx),
+                               .phase = phase == NULL ? STR_NULL : str_of(phase),
+                               .containers = &asks,
+                               .n_containers = 1};
     in_use_set(&u, &v);
 }
 
@@ -37,10 +43,13 @@ static void uses(const char *bits)
 START_TEST(over_a_life)
 {
     const struct grant_view grants[] = {{.container = 0, .card = 4}, {.container = 1, .card = 5}};
-    const struct pod_view granted = {.uid = STR("g"), .grants = grants, .n_grants = 2};
+    const struct pod_view granted = {
+        .uid = STR("g"), .grants = grants, .n_grants = 2, .containers = &asks, .n_containers = 1};
+    const struct pod_view without = {.uid = STR("w"), .idx = STR("0,1,2,3,4,5")};
     in_use_begin(&u);
+    in_use_set(&u, &without); /* its author can write that, and its containers get no card */
     set("a", "0", "Pending");
-    set("b", "1,3", NULL);
+    set("b", "+1, 3", NULL);
     set("c", NULL, "Running");
     in_use_set(&u, &granted);
     in_use_end(&u);

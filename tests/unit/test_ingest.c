@@ -6,6 +6,7 @@
 #include "fail_alloc.h"
 #include "on_loop.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -247,6 +248,44 @@ START_TEST(a_quota_without_its_key_is_named)
 
 END_TEST
 
+/* Whatever else is said at that time. */
+START_TEST(a_lock_that_cannot_be_true_is_said)
+{
+    char text[8192] = "";
+    char pod[512];
+    struct ingest in;
+    struct cache c;
+    struct loop *l = loop_make();
+    int log = memfd_create("log", MFD_CLOEXEC);
+    log_setup(log, LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
+    dialects_use(DIALECT_BIT(DIALECT_GPUSHARE) | DIALECT_BIT(DIALECT_VGPU));
+    cache_init(&c, (struct map_seed){1, 2});
+    ingest_init(&in, l, &c);
+    ingest_node(&in, node_of_two_cards, false);
+    for (unsigned i = 0; i <= LOG_LIMIT_LINES; i++) {
+        (void)snprintf(pod, sizeof(pod),
+                       "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"%u\","
+                       "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{"
+                       "\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"resources\":{"
+                       "\"limits\":{\"aliyun.com/gpu-mem\":\"20\"}}}]}}",
+                       i);
+        ingest_pod(&in, str_of(pod), false);
+    }
+    ingest_node(&in,
+                STR("{\"metadata\":{\"name\":\"m\",\"annotations\":{\"hamivgpu\":\"x\","
+                    "\"volcano.sh/node-vgpu-register\":\"GPU-a,10,16,A,true,hami-core:\"}},"
+                    "\"status\":{\"capacity\":{\"volcano.sh/vgpu-number\":\"10\"}}}"),
+                false);
+    ck_assert_int_gt(pread(log, text, sizeof(text) - 1, 0), 0);
+    ck_assert_msg(strstr(text, "a card holds more than its size") != NULL, "%s", text);
+    ck_assert_msg(strstr(text, "a node's lock is not obeyed") != NULL, "%s", text);
+    ingest_done(&in);
+    (void)loop_free(l);
+    cache_done(&c);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("ingest");
@@ -258,6 +297,7 @@ int main(void)
     tcase_add_test(tc, the_list_after_a_torn_one_sweeps);
     tcase_add_test(tc, cards_are_healthy_again_without_their_configmap);
     tcase_add_test(tc, a_quota_without_its_key_is_named);
+    tcase_add_test(tc, a_lock_that_cannot_be_true_is_said);
     suite_add_tcase(suite, tc);
     return unit_main(suite);
 }

@@ -1,7 +1,7 @@
 /* The ConfigMaps with what cards and pods use: which are taken, and when figures become unknown. */
 #include "kube/ingest.h"
 
-#include "codec/stamp.h"
+#include "objects/stamp.h"
 #include "on_loop.h"
 
 #include <stdio.h>

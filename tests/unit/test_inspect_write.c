@@ -1,8 +1,8 @@
 /* What cards and pods really use, in both forms of inspect. */
 #include "report/inspect_write.h"
 
-#include "codec/kube.h"
-#include "codec/usage.h"
+#include "objects/kube.h"
+#include "objects/usage.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The cutter: pieces of lists and of lines, for every way to chunk the body. */
-#include "codec/jcut.h"
+#include "json/jcut.h"
 
 #include "base/limit.h"
 #include "unit.h"

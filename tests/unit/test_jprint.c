@@ -1,11 +1,11 @@
 /* Compares the output with cardpack's own YAML reader, and so with libyaml. */
-#include "codec/jprint.h"
+#include "json/jprint.h"
 
-#include "codec/jread.h"
-#include "codec/jwrite.h"
-#include "codec/limit.h"
-#include "codec/yaml.h"
 #include "unit.h"
+#include "json/jread.h"
+#include "json/jwrite.h"
+#include "json/limit.h"
+#include "json/yaml.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* The JSON reader's interface: views, numbers, paths in errors, runs, and misuse. */
-#include "codec/jread.h"
+#include "json/jread.h"
 
-#include "codec/limit.h"
 #include "unit.h"
+#include "json/limit.h"
 
 #include <signal.h>
 #include <stdio.h>

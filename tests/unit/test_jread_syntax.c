@@ -1,9 +1,9 @@
 /* Which bytes are JSON, which depth is allowed, and what strings mean. */
-#include "codec/jread.h"
-#include "codec/jskim.h"
+#include "json/jread.h"
+#include "json/jskim.h"
 
-#include "codec/limit.h"
 #include "unit.h"
+#include "json/limit.h"
 
 #include <stdio.h>
 

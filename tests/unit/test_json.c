@@ -2,10 +2,10 @@
  * Reader, writer and cutter together, on random documents and mutations of them. The seed is fixed,
  * so a failure repeats; its message has the case and the document.
  */
-#include "codec/jcut.h"
-#include "codec/jwrite.h"
 #include "json_oracle.h"
 #include "unit.h"
+#include "json/jcut.h"
+#include "json/jwrite.h"
 
 #define SEED      UINT64_C(20240229)
 #define DOCUMENTS 15000

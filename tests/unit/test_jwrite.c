@@ -1,8 +1,8 @@
 /* The JSON writer: escapes, ceilings and misuse. */
-#include "codec/jwrite.h"
+#include "json/jwrite.h"
 
-#include "codec/jread.h"
 #include "unit.h"
+#include "json/jread.h"
 
 static struct buf out;
 static struct jwrite w;

@@ -1,9 +1,11 @@
 /* Decoders of Kubernetes' Pod, Node and ConfigMap, and the Binding that cardpack writes. */
-#include "codec/kube.h"
+#include "objects/kube.h"
 
-#include "core/request.h"
+#include "core/request/request.h"
 #include "fail_alloc.h"
 #include "unit.h"
+
+#include <stdio.h>
 
 struct reading {
     struct arena arena;
@@ -50,7 +52,7 @@ static const char whole_pod[] =
     "\"lastTransitionTime\":\"2026-11-22T05:40:00Z\",\"message\":\"0/2 nodes: \\\"x\\\"\","
     "\"reason\":\"Unschedulable\",\"status\":\"False\",\"type\":\"PodScheduled\"},"
     "{\"lastTransitionTime\":\"soon\",\"status\":\"True\",\"type\":\"Initialized\"}],"
-    "\"phase\":\"Running\"}}";
+    "\"phase\":\"Running\",\"startTime\":\"2026-11-22T05:40:01Z\"}}";
 
 START_TEST(reads_a_whole_pod)
 {
@@ -65,7 +67,7 @@ START_TEST(reads_a_whole_pod)
     check_text(p.node, "node-1");
     check_text(p.phase, "Running");
     check_text(p.mem_overhead, "3");
-    ck_assert(p.deleting && p.initialized && p.ready);
+    ck_assert(p.deleting && p.initialized && p.ready && p.admitted);
     check_text(p.scheduled.status, "False");
     check_text(p.scheduled.reason, "Unschedulable");
     check_text(p.scheduled.message, "0/2 nodes: \"x\"");
@@ -73,6 +75,7 @@ START_TEST(reads_a_whole_pod)
     check_text(p.idx, "1");
     check_text(p.assigned, "false");
     check_text(p.assume_time, "1700000000000000001");
+    ck_assert_uint_eq(p.annotation_bytes, 158);
     ck_assert(pod_view_bound(&p) && !pod_view_terminal(&p));
 
     static const struct {
@@ -97,6 +100,41 @@ START_TEST(reads_a_whole_pod)
 
 END_TEST
 
+/* The keys and values as the API server counts them, in the middle of a pod. */
+static const struct {
+    const char *json;
+    size_t bytes;
+} annotations[] = {
+    {"null", 0},
+    {"{}", 0},
+    {"{\"a\":\"\"}", 1},
+    {" { \"a\" : \"b c\" , \"d\" : null } ", 5},
+    {"{\"ALIYUN_COM_GPU_MEM_IDX\":\"10\",\"cardpack.io/card-model\":\"T4\"}", 48},
+    {"{\"a\\u0062\":\"\\\"{}\\\\\\/\\b\\f\\n\\r\\t\"}", 12},
+    {"{\"k\":\"\\u003c\\u00e9\\u20ac\\ud83d\\ude00\"}", 11},
+    {"{\"k\":\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"}", 10},
+    /* No value of the API server, and skipped: not fewer bytes than there are. */
+    {"{\"k\":\"\\ud83d\\x\xff\"}", 10},
+};
+
+START_TEST(counts_the_annotations)
+{
+    struct reading x;
+    struct pod_view p;
+    char json[512];
+    (void)snprintf(json, sizeof(json),
+                   "{\"metadata\":{\"name\":\"p\",\"annotations\":%s,\"uid\":\"u\"}}",
+                   annotations[_i].json);
+    begin(&x, json);
+    kube_read_pod(&x.r, &x.arena, &p);
+    ck_assert_ok(jread_finish(&x.r, &x.err), &x.err);
+    check_text(p.uid, "u");
+    ck_assert_uint_eq(p.annotation_bytes, annotations[_i].bytes);
+    end(&x);
+}
+
+END_TEST
+
 static const struct {
     const char *json;
 } bare_pods[] = {
@@ -105,7 +143,7 @@ static const struct {
     {"{\"metadata\":null,\"spec\":null,\"status\":null}"},
     {"{\"metadata\":{\"name\":null,\"uid\":null,\"namespace\":null,\"annotations\":null,"
      "\"deletionTimestamp\":null},\"spec\":{\"nodeName\":null,\"containers\":null,"
-     "\"initContainers\":null,\"overhead\":null},\"status\":{\"phase\":null}}"},
+     "\"initContainers\":null,\"overhead\":null},\"status\":{\"phase\":null,\"startTime\":null}}"},
     {"{\"spec\":{\"containers\":[null,{},{\"name\":\"c\",\"resources\":null},{\"resources\":{"
      "\"limits\":null,\"requests\":null}},{\"resources\":{\"limits\":{\"aliyun.com/"
      "gpu-mem\":null}}}"
@@ -303,6 +341,7 @@ START_TEST(writes_bindings)
                         .node = STR("node-1"),
                         .mem = 8138,
                         .idx = STR("3"),
+                        .vacated = true,
                         .card_total = INT64_MAX,
                         .assume_ns = UINT64_MAX};
     buf_init(&out, 4096);
@@ -314,7 +353,8 @@ START_TEST(writes_bindings)
         "\"namespace\":\"team-a\",\"uid\":\"4f1d5926\",\"resourceVersion\":\"42\",\"annotations\":{"
         "\"ALIYUN_COM_GPU_MEM_IDX\":\"3\",\"ALIYUN_COM_GPU_MEM_DEV\":\"9223372036854775807\","
         "\"ALIYUN_COM_GPU_MEM_POD\":\"8138\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\","
-        "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"18446744073709551615\"}},\"target\":{\"kind\":"
+        "\"ALIYUN_COM_GPU_MEM_ASSUME_TIME\":\"18446744073709551615\","
+        "\"cardpack.io/vacated-cards\":\"\"}},\"target\":{\"kind\":"
         "\"Node\",\"name\":\"node-1\"}}");
     buf_clear(&out, 0);
     jwrite_init(&w, &out);
@@ -384,6 +424,7 @@ int main(void)
     Suite *suite = suite_create("kube");
     TCase *tc = tcase_create("kube");
     tcase_add_test(tc, reads_a_whole_pod);
+    tcase_add_loop_test(tc, counts_the_annotations, 0, COUNT_OF(annotations));
     tcase_add_loop_test(tc, reads_what_is_not_there_as_absent, 0, COUNT_OF(bare_pods));
     tcase_add_loop_test(tc, reads_what_a_spec_asks_for, 0, COUNT_OF(specs));
     tcase_add_loop_test(tc, names_the_field_that_is_wrong, 0, COUNT_OF(wrong_pods));

@@ -41,6 +41,31 @@ START_TEST(what_a_read_says)
 
 END_TEST
 
+/* As many containers as etcd's limit lets through: a pod that a list shows can also be read. */
+START_TEST(a_pod_as_large_as_it_can_be)
+{
+    struct buf json;
+    lead();
+    buf_init(&json, LIMIT_OBJECT_BYTES);
+    buf_put(&json,
+            STR("{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"p\"},\"spec\":{"
+                "\"containers\":["));
+    for (unsigned i = 0; i < 30000; i++)
+        buf_printf(&json,
+                   "{\"name\":\"c%u\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"0\"}}},",
+                   i);
+    buf_put(&json, STR("{\"name\":\"c\"}]}}"));
+    ck_assert(!buf_failed(&json));
+    get_p();
+    fake_answer(read_of_p(), 200, buf_cstr(&json));
+    ck_assert_msg(k.call.get == GET_FOUND, "%s", k.call.err.text);
+    ck_assert_uint_eq(k.call.pod.n_containers, 30000);
+    buf_done(&json);
+    rig_close();
+}
+
+END_TEST
+
 /* A result does not contain data of an earlier answer. */
 START_TEST(a_read_that_fails_after_one_that_found)
 {
@@ -181,6 +206,7 @@ int main(void)
     TCase *tc = tcase_create("kube_backend_calls");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
     tcase_add_loop_test(tc, what_a_read_says, 0, COUNT_OF(reads));
+    tcase_add_test(tc, a_pod_as_large_as_it_can_be);
     tcase_add_test(tc, a_read_that_fails_after_one_that_found);
     tcase_add_test(tc, a_token_that_is_refused_is_read_again);
     tcase_add_test(tc, a_binding_that_is_refused_for_the_token);

@@ -1,8 +1,9 @@
 /* The decoder of PodDisruptionBudget, for policy/v1 and policy/v1beta1. */
-#include "codec/kube_budget.h"
+#include "objects/kube_budget.h"
 
 #include "base/buf.h"
 #include "fail_alloc.h"
+#include "objects/limit.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -175,13 +176,63 @@ START_TEST(names_what_is_wrong)
 
 END_TEST
 
+#define ALL_OF(s) "{" META ",\"spec\":{\"selector\":" s
+
+/* What an author, or a controller for him, can have as many of as an API server stores. */
+static const struct {
+    const char *before;
+    const char *one;
+    const char *after;
+    size_t most; /* of which no more are compared */
+} many[] = {
+    {ALL_OF("{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"In\",\"values\":["),
+     "\"\\u0041\"", "]}]}}}", LIMIT_BUDGET_TERMS - 1},
+    {ALL_OF("{\"matchExpressions\":["), Q("a", "In", "[\"\"]"), "]}}}", LIMIT_BUDGET_TERMS / 2},
+    {ALL_OF("{\"matchLabels\":{"), "\"a\":\"\\u0041\"", "}}}}", LIMIT_BUDGET_TERMS},
+    {ALL_OF("{\"matchLabels\":{\"a\":\"\"}}},\"status\":{\"disruptedPods\":{"), "\"p\":null", "}}}",
+     LIMIT_BUDGET_TERMS - 1},
+};
+
+/* Whether an eviction of a pod without labels is charged to it. */
+static bool selects_all(size_t of, size_t n)
+{
+    const struct budget_pod pod = {.namespace = STR("ns"), .name = STR("q")};
+    const struct budget_pod other = {.namespace = STR("other"), .name = STR("q")};
+    struct reading x;
+    struct budgets b;
+    struct buf json;
+    buf_init(&json, 64 * MIB);
+    buf_printf(&json, "%s", many[of].before);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&json, "%s%s", i == 0 ? "" : ",", many[of].one);
+    buf_printf(&json, "%s", many[of].after);
+    ck_assert_ok(begin(&x, buf_str(&json), false), &x.err);
+    budgets_init(&b, (struct map_seed){1, 2});
+    ck_assert_int_eq(budgets_set(&b, &x.budget), OK);
+    bool all = budgets_next_of(&b, &pod, NULL) != NULL;
+    ck_assert_ptr_null(budgets_next_of(&b, &other, NULL));
+    budgets_done(&b);
+    end(&x);
+    buf_done(&json);
+    return all;
+}
+
+START_TEST(one_that_is_too_long_selects_all_of_its_namespace)
+{
+    ck_assert(!selects_all((size_t)_i, many[_i].most));
+    ck_assert(selects_all((size_t)_i, many[_i].most + 1));
+    ck_assert(selects_all((size_t)_i, 1000000));
+}
+
+END_TEST
+
 static void put_large(struct buf *out)
 {
     buf_put(out, STR("{" META ",\"spec\":{\"selector\":{\"matchLabels\":{"));
-    for (unsigned i = 0; i < 60; i++)
+    for (unsigned i = 0; i < 38; i++)
         buf_printf(out, "%s\"l%u\":\"v\\u002d%u\"", i == 0 ? "" : ",", i, i);
     buf_put(out, STR("},\"matchExpressions\":["));
-    for (unsigned i = 0; i < 60; i++) {
+    for (unsigned i = 0; i < 38; i++) {
         buf_printf(out, "%s{\"key\":\"e%u\",\"operator\":\"In\",\"values\":[", i == 0 ? "" : ",",
                    i);
         for (unsigned j = 0; j <= i; j++)
@@ -189,7 +240,7 @@ static void put_large(struct buf *out)
         buf_put(out, STR("]}"));
     }
     buf_put(out, STR("]}},\"status\":{\"disruptedPods\":{"));
-    for (unsigned i = 0; i < 200; i++)
+    for (unsigned i = 0; i < 190; i++)
         buf_printf(out, "%s\"p\\u002d%u\":\"\"", i == 0 ? "" : ",", i);
     buf_put(out, STR("}}}"));
 }
@@ -198,17 +249,17 @@ static void check_large(const struct budget_view *v)
 {
     char text[16];
     ck_assert(v->selects);
-    ck_assert_uint_eq(v->n_requirements, 120);
-    ck_assert_uint_eq(v->n_disrupted, 200);
-    for (unsigned i = 0; i < 120; i++) {
+    ck_assert_uint_eq(v->n_requirements, 76);
+    ck_assert_uint_eq(v->n_disrupted, 190);
+    for (unsigned i = 0; i < 76; i++) {
         const struct requirement_view *q = &v->requirements[i];
-        (void)snprintf(text, sizeof(text), "%c%u", i < 60 ? 'l' : 'e', i % 60);
+        (void)snprintf(text, sizeof(text), "%c%u", i < 38 ? 'l' : 'e', i % 38);
         ck_assert_str_is(q->key, text);
-        ck_assert_uint_eq(q->n_values, i < 60 ? 1 : i - 59);
-        (void)snprintf(text, sizeof(text), "%c-%u", i < 60 ? 'v' : 'w', i % 60);
+        ck_assert_uint_eq(q->n_values, i < 38 ? 1 : i - 37);
+        (void)snprintf(text, sizeof(text), "%c-%u", i < 38 ? 'v' : 'w', i % 38);
         ck_assert_str_is(q->values[q->n_values - 1], text);
     }
-    for (unsigned i = 0; i < 200; i++) {
+    for (unsigned i = 0; i < 190; i++) {
         (void)snprintf(text, sizeof(text), "p-%u", i);
         ck_assert_str_is(v->disrupted[i], text);
     }
@@ -267,6 +318,8 @@ int main(void)
     TCase *tc = tcase_create("kube_budget");
     tcase_add_loop_test(tc, reads_budgets, 0, COUNT_OF(good));
     tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
+    tcase_add_loop_test(tc, one_that_is_too_long_selects_all_of_its_namespace, 0,
+                        (int)COUNT_OF(many));
     tcase_add_test(tc, survives_a_lack_of_memory);
     tcase_add_test(tc, no_room_is_an_error_of_its_own);
     suite_add_tcase(suite, tc);

@@ -1,5 +1,5 @@
 /* The decoder of implicit resource names of DeviceClasses in a pod. */
-#include "codec/kube.h"
+#include "objects/kube.h"
 
 #include "base/buf.h"
 #include "fail_alloc.h"

@@ -1,5 +1,5 @@
 /* The decoders of resource.k8s.io/v1. */
-#include "codec/kube_dra.h"
+#include "objects/kube_dra.h"
 
 #include "base/buf.h"
 #include "fail_alloc.h"

@@ -1,5 +1,5 @@
 /* The decoders of CPU and memory: the effective request of a pod, and what a node has. */
-#include "codec/kube.h"
+#include "objects/kube.h"
 
 #include "unit.h"
 

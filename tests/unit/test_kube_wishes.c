@@ -1,7 +1,7 @@
 /* What pods and nodes say of cards in labels, annotations and conditions; and what a Binding
  * says. */
 #include "base/limit.h"
-#include "codec/kube.h"
+#include "objects/kube.h"
 #include "unit.h"
 
 static struct arena arena;

@@ -1,5 +1,5 @@
 /* Reading a kubeconfig: contexts, clusters, users, and errors that name the file. */
-#include "codec/kubeconfig.h"
+#include "objects/kubeconfig.h"
 
 #include "fail_alloc.h"
 #include "unit.h"

@@ -1,11 +1,11 @@
 /* kubectl cardpack pods: lists in pages, and what a row says of each kind of pod. */
 #include "base/limit.h"
-#include "codec/jprint.h"
-#include "codec/stamp.h"
 #include "fail_alloc.h"
 #include "kubectl/pods.h"
+#include "objects/stamp.h"
 #include "script_server.h"
 #include "unit.h"
+#include "json/jprint.h"
 
 #include <time.h>
 

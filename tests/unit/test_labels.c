@@ -1,5 +1,5 @@
 /* A pod's labels in the cache: the shared store, its ceiling and lack of memory. */
-#include "core/labels.h"
+#include "core/request/labels.h"
 
 #include "fail_alloc.h"
 #include "unit.h"

@@ -2,7 +2,7 @@
 #include "report/lack_write.h"
 
 #include "fit_fixture.h"
-#include "report/judge.h"
+#include "report/evaluate.h"
 
 #define MEMORY "Insufficient GPU Memory in one device"
 
@@ -165,14 +165,14 @@ static struct work work;
 static struct arena arena;
 
 /* Evaluates the nodes, of which none is feasible, and writes the reason of the first one. */
-static void judge_nodes(const struct rig *r, const struct pod_view *ask, const struct str *names,
-                        size_t n, struct buf *out)
+static void evaluate_nodes(const struct rig *r, const struct pod_view *ask, const struct str *names,
+                           size_t n, struct buf *out)
 {
-    struct judgement j;
+    struct evaluation j;
     struct err e = ERR_INIT;
     struct filter_args args = {
         .pod = *ask, .has_pod = true, .by_name = true, .names = names, .n = n};
-    ck_assert_ok(judge(&r->cache, NULL, &work, &args, &arena, false, &j, &e), &e);
+    ck_assert_ok(evaluate(&r->cache, NULL, &work, &args, &arena, false, &j, &e), &e);
     ck_assert_uint_eq(j.counts[VERDICT_FITS], 0);
     ck_assert_ptr_null(j.request.lack);
     enum verdict v = (enum verdict)j.verdicts[0];
@@ -186,8 +186,8 @@ START_TEST(says_what_is_asked_and_what_is_there)
     struct rig r;
     const struct str name = STR("n");
     arena_init(&arena, 1 << 20);
-    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
-    judge_nodes(&r, &rows[_i].ask, &name, 1, &text);
+    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, POLICY_UNSET);
+    evaluate_nodes(&r, &rows[_i].ask, &name, 1, &text);
     ck_assert_str_is(buf_str(&text), rows[_i].reason);
     arena_done(&arena);
     rig_done(&r);
@@ -212,7 +212,7 @@ START_TEST(has_one_text_for_all_nodes)
     pod_set(&r, .uid = "b", .mem = "16", .node = "n", .idx = "1");
     pod_set(&r, .uid = "c", .mem = "40", .node = "m", .idx = "0");
     pod_set(&r, .uid = "d", .mem = "31", .node = "m", .idx = "1");
-    judge_nodes(&r, &ask, names, COUNT_OF(names), &text);
+    evaluate_nodes(&r, &ask, names, COUNT_OF(names), &text);
     ck_assert_str_is(buf_str(&text), MEMORY ": asks 12, largest free 10, largest card 40");
     arena_done(&arena);
     rig_done(&r);
@@ -237,7 +237,7 @@ START_TEST(has_the_figures_beside_a_quota)
     pod_set(&r, .uid = "a", .mem = "6", .node = "n", .idx = "0");
     pod_set(&r, .uid = "b", .mem = "7", .node = "n", .idx = "1");
     ck_assert_int_eq(rig_apply(&r, &e), OK);
-    judge_nodes(&r, &ask, &name, 1, &text);
+    evaluate_nodes(&r, &ask, &name, 1, &text);
     ck_assert_str_is(buf_str(&text), MEMORY ": asks 12, largest free 10, largest card 16");
     arena_done(&arena);
     rig_done(&r);

@@ -1,7 +1,7 @@
 /* The Lease object: reading it, and editing it without losing unknown fields. */
-#include "codec/jread.h"
-#include "codec/lease.h"
+#include "objects/lease.h"
 #include "unit.h"
+#include "json/jread.h"
 
 static struct arena arena;
 static struct buf out;

@@ -176,6 +176,7 @@ struct watched {
     bool good;        /* the last answer was, as far as it was one */
     bool vanished;    /* told because a cgroup with a good limit was away, and for nothing else */
     unsigned absent;  /* in a row */
+    bool denied;      /* since it was good last, the driver has said that it is absent */
     uint64_t good_ms; /* so long the last answer is good for */
 };
 
@@ -210,6 +211,7 @@ static void watch_news(struct watched *w, const struct limit_action *a, enum lim
 static void watch_answer(struct watched *w, enum limit_event e, uint64_t now_ms)
 {
     bool good = e == LIMIT_ON_THERE || e == LIMIT_ON_OURS;
+    w->denied = e == LIMIT_ON_ABSENT || (w->denied && !good);
     w->absent = e == LIMIT_ON_ABSENT ? w->absent + 1 : good ? 0 : w->absent;
     w->seen = w->seen || good || e == LIMIT_ON_ABSENT;
     if (good)
@@ -249,7 +251,8 @@ START_TEST(all_histories)
         struct limit_action a = limit_step(&s, &in);
         bool answer = in.event >= LIMIT_ON_THERE;
         if (in.event == LIMIT_ON_START)
-            w = (struct watched){.running = true, .told = w.told, .good_ms = now_ms};
+            w = (struct watched){
+                .running = true, .told = w.told, .denied = w.denied, .good_ms = now_ms};
         else if (in.event == LIMIT_ON_END)
             w.running = false;
         if (answer)
@@ -259,6 +262,8 @@ START_TEST(all_histories)
         must(w.running == (a.what != LIMIT_REST));
         must(a.what != LIMIT_WAIT || (a.delay_ms > 0 && a.delay_ms <= LIMIT_AGAIN_MS));
         must(s.missing == w.told);
+        must(!s.absent || s.missing); /* and not for want of an answer alone: */
+        must(!s.absent || w.denied);
         checking = a.what == LIMIT_CHECK;
         bool late = answer && now_ms >= w.good_ms + LIMIT_GRACE_MS;
         must(w.told || !w.running || (w.absent < LIMIT_TRIES && !late));

@@ -1,6 +1,6 @@
 /* Asking the kubelet for its list of devices: when, what is told, and what a silent kubelet does.
  */
-#include "node/allot/lister.h"
+#include "node/kubelet/lister.h"
 
 #include "base/log.h"
 #include "grpc_rig.h"

@@ -4,9 +4,9 @@
  */
 #include "base/file.h"
 #include "base/limit.h"
-#include "codec/kube.h"
-#include "codec/yaml.h"
+#include "objects/kube.h"
 #include "unit.h"
+#include "json/yaml.h"
 
 #include <ftw.h>
 #include <jansson.h>
@@ -62,7 +62,7 @@ static void find_resources(void)
     struct buf text;
     unsigned defined = 0;
     n_resources = 0;
-    load(&text, in_source(path, "include/core/gpushare.h"));
+    load(&text, in_source(path, "include/core/dialect/gpushare.h"));
     for (struct str line, rest = buf_str(&text); rest.p != NULL;) {
         struct str name;
         (void)str_cut(rest, '\n', &line, &rest);

@@ -3,9 +3,9 @@
  * definition in market.h computed again: directly, in long double, for one node at a time. A cost
  * is the difference of two values that the node has before and after the pod has really come.
  */
-#include "core/market.h"
+#include "core/policy/market.h"
 
-#include "core/score.h"
+#include "core/place/score.h"
 #include "market_rig.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static struct rig r;
 static void set_up(void)
 {
     rig_init(&r);
-    r.cache.settings.node_policy = PACK_BID_PRICE;
+    r.cache.settings.node_policy = POLICY_BID_PRICE;
 }
 
 static void tear_down(void)
@@ -80,7 +80,10 @@ static void make_pod(uint64_t *random, int number, struct made *m)
     *m = (struct made){.container = {.name = STR("c")}};
     (void)snprintf(m->uid, sizeof(m->uid), "u%d", number);
     (void)snprintf(m->mem, sizeof(m->mem), "%u", cards * (1 + seeded_draw(random, 50)));
-    m->container.mem = by_percent ? STR("0") : str_of(m->mem);
+    m->container.mem = by_percent ? (cards == 1   ? STR("1")
+                                     : cards == 2 ? STR("2")
+                                                  : STR("3"))
+                                  : str_of(m->mem);
     m->view = (struct pod_view){.uid = str_of(m->uid),
                                 .namespace = STR("ns"),
                                 .name = str_of(m->uid),
@@ -114,7 +117,7 @@ static void place(struct made *m, const char *node)
     m->view.assigned = STR("true");
     if (there.n == 1)
         m->view.idx = str_of(idx);
-    m->view.has_allocation = m->view.said_allocation = there.n > 1 || !request_plain(&q);
+    m->view.has_allocation = m->view.former.allocation = there.n > 1 || !request_plain(&q);
     m->view.grants = grants;
     m->view.n_grants = there.n;
     set_pod(&r, m->view);
@@ -400,9 +403,9 @@ START_TEST(more_kinds_than_the_table_has)
     struct request small = wants(&r, 10, 1, 1000);
     struct request large = wants(&r, 180, 1, 1000); /* larger than the last kind that is known */
     struct score score;
-    score_begin(&score, &small, PACK_BID_PRICE);
+    score_begin(&score, &small, POLICY_BID_PRICE);
     ck_assert_uint_gt(score_node(&score, node_of(&r, "k83")), SCORE_NONE + 2);
-    score_begin(&score, &large, PACK_BID_PRICE);
+    score_begin(&score, &large, POLICY_BID_PRICE);
     ck_assert_int_eq(fit_node(node_of(&r, "k83"), &large), VERDICT_FITS);
     ck_assert_uint_gt(score_node(&score, node_of(&r, "k83")), SCORE_NONE);
     ck_assert_uint_lt(score_node(&score, node_of(&r, "k83")), SCORE_BEST);
@@ -525,15 +528,15 @@ START_TEST(no_prices_yet)
     market_ask(market_of(&r), &q, &ask);
     ck_assert_int_eq(market_cost(&ask, node_of(&r, "n")), MARKET_NO_COST);
     ck_assert_int_eq(market_value(market_of(&r), node_of(&r, "n")), 0);
-    for (enum pack p = PACK_FGD; p <= PACK_BID_PRICE; p++) {
+    for (enum policy p = POLICY_FGD; p <= POLICY_BID_PRICE; p++) {
         score_begin(&score, &q, p);
-        score_begin(&binpack, &q, PACK_BINPACK);
+        score_begin(&binpack, &q, POLICY_BINPACK);
         ck_assert_uint_eq(score_node(&score, node_of(&r, "n")),
                           score_node(&binpack, node_of(&r, "n")));
-        ck_assert_int_eq(policies_able(q.policies, p), PACK_BINPACK);
-        ck_assert_int_eq(policies_able(NULL, p), PACK_BINPACK);
+        ck_assert_int_eq(learned_costs_able(q.learned, p), POLICY_BINPACK);
+        ck_assert_int_eq(learned_costs_able(NULL, p), POLICY_BINPACK);
     }
-    ck_assert_int_eq(policies_able(NULL, PACK_SPREAD), PACK_SPREAD);
+    ck_assert_int_eq(learned_costs_able(NULL, POLICY_SPREAD), POLICY_SPREAD);
     ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 1);
 }

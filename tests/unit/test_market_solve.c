@@ -3,8 +3,8 @@
  * leaves the range of a double; failed allocations leave the old prices; a step does a bounded
  * amount of work; the prices balance supply and demand.
  */
-#include "../../src/core/market_solve.c" /* NOLINT(bugprone-suspicious-include) */
-#include "../../src/core/market_stock.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../../src/core/policy/market_solve.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../../src/core/policy/market_stock.c" /* NOLINT(bugprone-suspicious-include) */
 #include "fail_alloc.h"
 #include "market_rig.h"
 

@@ -1,5 +1,5 @@
 /* A solve while nodes and cards come and go: it is given up, and the old prices stay. */
-#include "../../src/core/market_stock.c" /* NOLINT(bugprone-suspicious-include) */
+#include "../../src/core/policy/market_stock.c" /* NOLINT(bugprone-suspicious-include) */
 #include "market_rig.h"
 
 #include <stdio.h>

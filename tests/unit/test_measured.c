@@ -1,5 +1,5 @@
 /* What cards and pods use: taking, finding, ageing, limits, and what a unit is. */
-#include "core/measured.h"
+#include "core/state/measured.h"
 
 #include "core/limit.h"
 #include "fail_alloc.h"

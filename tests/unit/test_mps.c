@@ -5,6 +5,7 @@
 #include "enforce_rig.h"
 #include "node/containers/cgroup.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -85,7 +86,19 @@ START_TEST(a_daemon_answers)
         ck_assert_int_eq(close(fd), 0);
         assert_serves("Connection refused"); /* it died, and its socket is still there */
     }
+    /* It is busy: so many containers start that its backlog is full. */
     int fd = listen_as(SOCK_SEQPACKET, &a);
+    int waiting[8];
+    for (size_t i = 0; i < COUNT_OF(waiting); i++) {
+        waiting[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        ck_assert_int_ge(waiting[i], 0);
+        bool full = connect(waiting[i], (const struct sockaddr *)&a, sizeof(a)) != 0;
+        ck_assert(!full || errno == EAGAIN);
+        ck_assert(full || i + 1 < COUNT_OF(waiting));
+    }
+    assert_serves("");
+    for (size_t i = 0; i < COUNT_OF(waiting); i++)
+        (void)close(waiting[i]);
     world_write(&rig.world, "card uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960\n");
     run_while(rig.loop, gpu_watch_find(rig.gpu, 0)->compute_mode != NVML_COMPUTE_DEFAULT);
     assert_serves("EXCLUSIVE_PROCESS");

@@ -1,5 +1,5 @@
 /* Nodes in the cache: what status and annotations make of them. */
-#include "core/node.h"
+#include "core/state/node.h"
 
 #include "cache_rig.h"
 #include "core/limit.h"

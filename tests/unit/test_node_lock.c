@@ -2,7 +2,7 @@
 #include "daemon/bind/node_lock.h"
 
 #include "api/request.h"
-#include "core/dialect.h"
+#include "core/dialect/dialect.h"
 #include "fake_net.h"
 
 #include <jansson.h>
@@ -30,6 +30,8 @@ static struct {
     bool other;         /* another client changes the node before the next PATCH */
     const char *takes;  /* that client takes the lock with this value */
     unsigned forbidden; /* PATCHes are refused with this status */
+    const char *json;   /* of the node; NULL: as `value` says */
+    size_t containers;  /* further ones of the pod */
 } t;
 
 void api_fail(const char *file, int line, const char *why)
@@ -51,6 +53,10 @@ static void say_status(struct http_call *c, unsigned code, const char *reason, c
 static void say_node(struct http_call *c)
 {
     char version[16];
+    if (t.json != NULL) {
+        fake_answer(c, 200, t.json);
+        return;
+    }
     (void)snprintf(version, sizeof(version), "%u", t.version);
     json_t *notes = json_pack("{s:s}", "other", "note");
     if (t.value[0] != '\0')
@@ -67,14 +73,18 @@ static void say_pod(struct http_call *c)
 {
     bool ended = strcmp(t.pod, "ended") == 0;
     bool plain = strcmp(t.pod, "no card") == 0;
-    char text[512];
-    (void)snprintf(text, sizeof(text),
-                   "{\"metadata\":{\"namespace\":\"other\",\"name\":\"q\",\"uid\":\"u\"},\"spec\":{"
-                   "\"nodeName\":\"%s\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{"
-                   "\"%s\":\"1\"}}}]},\"status\":{\"phase\":\"%s\"}}",
-                   ended || plain ? "n" : t.pod, plain ? "cpu" : "nvidia.com/gpu",
-                   ended ? "Failed" : "Pending");
-    fake_answer(c, 200, text);
+    struct buf text;
+    buf_init(&text, LIMIT_OBJECT_BYTES);
+    buf_printf(&text,
+               "{\"metadata\":{\"namespace\":\"other\",\"name\":\"q\",\"uid\":\"u\"},\"spec\":{"
+               "\"nodeName\":\"%s\",\"containers\":[",
+               ended || plain ? "n" : t.pod);
+    for (size_t i = 0; i <= t.containers; i++)
+        buf_printf(&text, "%s{\"name\":\"c%zu\",\"resources\":{\"limits\":{\"%s\":\"1\"}}}",
+                   i == 0 ? "" : ",", i, plain ? "cpu" : "nvidia.com/gpu");
+    buf_printf(&text, "]},\"status\":{\"phase\":\"%s\"}}", ended ? "Failed" : "Pending");
+    fake_answer(c, 200, buf_cstr(&text));
+    buf_done(&text);
 }
 
 static void carry_out(const struct http_call *c)
@@ -361,6 +371,52 @@ START_TEST(a_missing_right_is_told)
 
 END_TEST
 
+/* A node whose lock can't be read is not locked over it; what is not needed is not read. */
+static const struct {
+    const char *json;
+    enum node_lock_result result;
+    const char *says;
+} odd_nodes[] = {
+    {"{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":{\"hami.io/mutex.lock\":\"\xff\"}}}",
+     NODE_LOCK_FAILED,
+     "node n can't be read: metadata.annotations[hami.io/mutex.lock]: invalid UTF-8"},
+    {"{\"metadata\":{\"resourceVersion\":\"7\",\"annotations\":{\"hami.io/mutex.lock\":[]}}}",
+     NODE_LOCK_FAILED,
+     "node n can't be read: metadata.annotations[hami.io/mutex.lock]: expected a string"},
+    {"{\"metadata\":{\"resourceVersion\":7}}", NODE_LOCK_FAILED,
+     "node n can't be read: metadata.resourceVersion: "},
+    {"{\"metadata\":{}}", NODE_LOCK_FAILED, "node n can't be read: it has no resourceVersion"},
+    {"{\"metadata\":{\"managedFields\":[[[[{\"\xff\":\"\xff\"}]]]],\"annotations\":{\"a\":\"\xff\","
+     "\"hami.io/mutex.lock\":\"" OURS "\"},\"resourceVersion\":\"7\"},\"status\":\"\xff\"}",
+     NODE_LOCK_TAKEN, ""},
+};
+
+START_TEST(a_node_that_can_not_be_read)
+{
+    lock_is("");
+    node_lock_take(&t.lock, NOW_NS); /* which makes the text of our lock */
+    pass();
+    t.patches = t.gets = 0;
+    t.json = odd_nodes[_i].json;
+    take_is(odd_nodes[_i].result, OURS);
+    ck_assert_msg(strstr(t.lock.err.text, odd_nodes[_i].says) != NULL, "%s", t.lock.err.text);
+    ck_assert_uint_eq(t.patches, 0);
+    ck_assert_uint_eq(t.gets, 1);
+}
+
+END_TEST
+
+/* The pod of the lock has as many containers as etcd lets through, and has ended. */
+START_TEST(a_pod_as_large_as_it_can_be)
+{
+    lock_is("2023-11-14T22:13:10Z,other,q");
+    t.pod = "ended";
+    t.containers = 30000;
+    take_is(NODE_LOCK_TAKEN, OURS);
+}
+
+END_TEST
+
 START_TEST(gives_up_after_some_tries)
 {
     t.forbidden = 409;
@@ -491,6 +547,8 @@ int main(void)
     tcase_add_test(c, never_replaces_a_lock_that_it_has_not_seen);
     tcase_add_test(c, the_same_bind_takes_it_again);
     tcase_add_test(c, a_missing_right_is_told);
+    tcase_add_loop_test(c, a_node_that_can_not_be_read, 0, COUNT_OF(odd_nodes));
+    tcase_add_test(c, a_pod_as_large_as_it_can_be);
     tcase_add_test(c, gives_up_after_some_tries);
     tcase_add_test(c, asks_before_it_writes);
     tcase_add_loop_test(c, a_late_patch_comes_too_late, 0, 2);

@@ -175,26 +175,26 @@ END_TEST
 
 static const struct {
     struct node_view node;
-    enum pack placement;
+    enum policy placement;
     uint32_t max_pods;
     uint32_t exclusive;
     unsigned bad;
 } labels[] = {
-    {NODE(.mem = S("8"), .count = S("1")), PACK_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1")), POLICY_UNSET, 0, 0, 0},
     {NODE(.mem = S("8"), .count = S("1"), .placement = S("spread"), .max_pods = S("3"),
           .exclusive = S("2")),
-     PACK_SPREAD, 3, 2, 0},
+     POLICY_SPREAD, 3, 2, 0},
     {NODE(.mem = S("8"), .count = S("1"), .placement = S("binpack"), .max_pods = S("0")),
-     PACK_BINPACK, 0, 0, 0},
+     POLICY_BINPACK, 0, 0, 0},
     {NODE(.mem = S("8"), .count = S("1"), .placement = S("Spread"), .max_pods = S("-1"),
           .exclusive = S("x"), .cordoned = S("a"), .exclusive_cards = S("b,0")),
-     PACK_UNSET, 0, 0, 4},
-    {NODE(.mem = S("8"), .count = S("1"), .max_pods = S("4294967296")), PACK_UNSET, 0, 0, 1},
-    {NODE(.mem = S("8"), .count = S("1"), .isolation = S("none")), PACK_UNSET, 0, 0, 0},
-    {NODE(.mem = S("8"), .count = S("1"), .isolation = S("Mps")), PACK_UNSET, 0, 0, 1},
-    {NODE(.mem = S("8"), .late = S("true"), CARDS({.index = 0, .mem = 8})), PACK_UNSET, 0, 0, 0},
-    {NODE(.mem = S("8"), .count = S("1"), .late = S("true")), PACK_UNSET, 0, 0, 0},
-    {NODE(.mem = S("8"), .count = S("1"), .late = S("True")), PACK_UNSET, 0, 0, 1},
+     POLICY_UNSET, 0, 0, 4},
+    {NODE(.mem = S("8"), .count = S("1"), .max_pods = S("4294967296")), POLICY_UNSET, 0, 0, 1},
+    {NODE(.mem = S("8"), .count = S("1"), .isolation = S("none")), POLICY_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .isolation = S("Mps")), POLICY_UNSET, 0, 0, 1},
+    {NODE(.mem = S("8"), .late = S("true"), CARDS({.index = 0, .mem = 8})), POLICY_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .late = S("true")), POLICY_UNSET, 0, 0, 0},
+    {NODE(.mem = S("8"), .count = S("1"), .late = S("True")), POLICY_UNSET, 0, 0, 1},
 };
 
 START_TEST(reads_its_labels)
@@ -284,7 +284,7 @@ START_TEST(pods_outlive_their_cards)
     set_node(&r, (struct node_view)news[0]);
     set_pod(&r, (struct pod_view)PLAIN("a", "6", .idx = S("1"), .node = S("n")));
     set_pod(&r,
-            (struct pod_view)PLAIN("h", "0", .percent = S("50"), .idx = S("0"), .node = S("n")));
+            (struct pod_view)PLAIN("h", "1", .percent = S("50"), .idx = S("0"), .node = S("n")));
     ck_assert_int_eq(card_used(&r, "n", 1), 6);
     ck_assert_int_eq(card_used(&r, "n", 0), 4);
     set_node(&r, (struct node_view)news[3]); /* cards 0 and 2 */
@@ -293,7 +293,7 @@ START_TEST(pods_outlive_their_cards)
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 0);
     ck_assert_int_eq(card_used(&r, "n", 0), 5); /* half of 9 */
     node_gone(&r, "n");
-    ck_assert_int_eq(node_of(&r, "n")->unplaced, 6);
+    ck_assert_int_eq(node_of(&r, "n")->unplaced, 7);
     set_node(&r, (struct node_view)news[0]);
     ck_assert_int_eq(card_used(&r, "n", 0), 4);
     pod_gone(&r, "a");

@@ -1,5 +1,5 @@
 /* The functions of NVML that the watch does not use: limits of memory, MPS and the compute mode. */
-#include "gpu/nvml.h"
+#include "gpu/gpu_limit.h"
 #include "nvml_world.h"
 
 #define GIB  (UINT64_C(1) << 30)
@@ -102,6 +102,41 @@ START_TEST(what_a_cgroup_uses_is_that_of_its_processes)
     ck_assert_int_eq(nvml_limits_set(r.nvml, r.card, r.container, 0, GIB), NVML_OK);
     ck_assert_int_eq(nvml_limits_get(r.nvml, r.card, r.container, &l), NVML_OK);
     ck_assert_uint_eq(l.used, UINT64_C(100) << 20);
+    rig_close(&r);
+}
+
+END_TEST
+
+/* A driver may answer for a cgroup without limits as one that has none at all: a limit that reads
+ * back in a cgroup of our own says which. */
+static const struct {
+    const char *world;
+    bool writable;
+    int answer;
+} probes[] = {
+    {"\nlimits unset=3\n", true, NVML_NOT_FOUND},
+    {"\nlimits unset=3\n", false, NVML_NOT_SUPPORTED},
+    {"\nlimits unset=3 set=4\n", true, NVML_NOT_SUPPORTED}, /* without CAP_SYS_ADMIN */
+    {"\nlimits\n", false, NVML_NOT_FOUND},
+    {"\nlimits error=3\n", true, NVML_NOT_SUPPORTED},
+    {"\nlimits error=4\n", true, NVML_NO_PERMISSION},
+    {"\n", true, NVML_NOT_SUPPORTED},
+};
+
+START_TEST(a_probe_says_whether_there_are_limits)
+{
+    struct rig r;
+    char world[256];
+    char leaf[128];
+    struct nvml_limits l;
+    (void)snprintf(world, sizeof(world), CARD "%s", probes[_i].world);
+    rig_open(&r, world);
+    const char *cgroup = probes[_i].writable ? r.container : "/proc/self"; /* not even for root */
+    ck_assert_int_eq(gpu_limit_probe(r.nvml, r.card, cgroup), probes[_i].answer);
+    /* Nothing is left of it. */
+    (void)snprintf(leaf, sizeof(leaf), "%s/cardpack-probe-%d", r.container, (int)getpid());
+    ck_assert_int_ne(access(leaf, F_OK), 0);
+    ck_assert_int_ne(nvml_limits_get(r.nvml, r.card, leaf, &l), NVML_OK);
     rig_close(&r);
 }
 
@@ -216,6 +251,34 @@ START_TEST(mps_clients_and_the_compute_mode_are_told)
 
 END_TEST
 
+/* Some drivers of R535 write a longer struct under the same name. */
+START_TEST(each_process_is_read_whatever_its_struct)
+{
+    struct rig r;
+    struct nvml_process p[4];
+    uint32_t n = COUNT_OF(p);
+    char world[256];
+    (void)snprintf(world, sizeof(world), "%s" CARD "\n%s", _i == 1 ? "protected-memory\n" : "",
+                   "process pid=41 mib=512\nprocess pid=42 mib=100\nprocess pid=43 mib=7\n"
+                   "mps pid=44 mib=8\n");
+    rig_open(&r, world);
+    ck_assert_int_eq(nvml_processes(r.nvml, r.card, p, &n), NVML_OK);
+    ck_assert_uint_eq(n, 3);
+    for (uint32_t i = 0; i < n; i++) {
+        static const uint64_t mib[] = {512, 100, 7};
+        ck_assert_uint_eq(p[i].pid, 41 + i);
+        ck_assert_uint_eq(p[i].bytes, mib[i] << 20);
+        ck_assert_uint_eq(p[i].gpu_instance, NVML_NO_INSTANCE);
+    }
+    n = 1;
+    ck_assert_int_eq(nvml_mps_processes(r.nvml, r.card, p, &n), NVML_OK);
+    ck_assert_uint_eq(n, 1);
+    ck_assert_uint_eq(p[0].pid, 44);
+    rig_close(&r);
+}
+
+END_TEST
+
 START_TEST(an_older_library_lacks_the_functions)
 {
     struct rig r;
@@ -239,10 +302,12 @@ int main(void)
     tcase_add_test(c, a_limit_is_set_read_and_cleared);
     tcase_add_test(c, a_cgroup_has_the_limits_of_the_one_above);
     tcase_add_test(c, what_a_cgroup_uses_is_that_of_its_processes);
+    tcase_add_loop_test(c, a_probe_says_whether_there_are_limits, 0, COUNT_OF(probes));
     tcase_add_test(c, limits_outlive_the_library);
     tcase_add_loop_test(c, a_limit_that_is_wrong_is_refused, 0, 6);
     tcase_add_loop_test(c, each_failure_has_its_code, 0, 5);
     tcase_add_test(c, an_older_library_lacks_the_functions);
+    tcase_add_loop_test(c, each_process_is_read_whatever_its_struct, 0, 2);
     tcase_add_test(c, a_slice_has_no_limits);
     tcase_add_test(c, mps_clients_and_the_compute_mode_are_told);
     suite_add_tcase(s, c);

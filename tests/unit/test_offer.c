@@ -1,6 +1,6 @@
 /* What is offered of each card: units, the setting `cards`, and the order of health and ConfigMap.
  */
-#include "node/plugin/offer.h"
+#include "node/announce/offer.h"
 
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* The table of pods without a GPU request, against a plain array. */
-#include "core/others.h"
+#include "core/state/others.h"
 
 #include "fail_alloc.h"
 #include "seeded.h"

@@ -26,7 +26,12 @@ static const struct {
     {POD("\"containers\":[{\"name\":\"c\",\"args\":[\"NVIDIA_VISIBLE_DEVICES\"]}]"), "", ""},
     {POD("\"containers\":[" ENV("c", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") "]"), "c",
      "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"},
-    {POD("\"containers\":7"), "", ""},
+    /* What can't be read counts as one that overrides a variable: its cards are not limited. */
+    {POD("\"containers\":7"), "?", "spec.containers: expected a list, got a number at offset 22"},
+    {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"\xff\"}]}]"), "?",
+     "spec.containers[0].env[0].name: invalid UTF-8 at offset 51"},
+    {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"A\",\"value\":\"\xff\"}]}]"), "",
+     ""},
 };
 
 START_TEST(one_spec)
@@ -45,6 +50,31 @@ END_TEST
 
 static struct overrides o;
 
+static const char *there[8]; /* "u1": on the cards "0,2" */
+static size_t n_there;
+
+static bool is_on(void *ctx, struct str uid, uint32_t card)
+{
+    ck_assert_ptr_eq(ctx, there);
+    for (size_t i = n_there; i > 0; i -= 2) {
+        if (!str_eq(uid, str_of(there[i - 2])))
+            continue;
+        for (struct str word, rest = str_of(there[i - 1]); rest.p != NULL;) {
+            uint64_t n = 0;
+            (void)str_cut(rest, ',', &word, &rest);
+            if (str_to_u64(word, UINT32_MAX, &n) && n == card)
+                return true;
+        }
+        return false;
+    }
+    return false;
+}
+
+static const struct override *on(uint32_t card)
+{
+    return overrides_on(&o, card, is_on, there);
+}
+
 static void set_over(const char *uid, const char *cards, const char *phase, bool overrides,
                      bool over)
 {
@@ -53,9 +83,13 @@ static void set_over(const char *uid, const char *cards, const char *phase, bool
                                .namespace = STR("ns"),
                                .name = STR("p"),
                                .phase = str_of(phase),
-                               .idx = str_of(cards),
+                               .idx = STR("0,1,2,3"), /* of its author */
                                .containers = &asks,
                                .n_containers = 1};
+    if (n_there == COUNT_OF(there))
+        n_there = 0;
+    there[n_there++] = uid;
+    there[n_there++] = cards;
     overrides_set(&o, &v,
                   overrides ? STR(POD("\"containers\":[" ENV("c", "CUDA_VISIBLE_DEVICES") "]"))
                             : STR(POD("")),
@@ -75,22 +109,22 @@ START_TEST(over_a_life)
     set("u2", "1", "Running", false);
     set("u3", "12", "Pending", true);
     overrides_end(&o);
-    ck_assert_ptr_nonnull(overrides_on(&o, 0));
-    ck_assert_ptr_nonnull(overrides_on(&o, 2));
-    ck_assert_ptr_null(overrides_on(&o, 1));
-    ck_assert_str_is(overrides_on(&o, 12)->uid, "u3");
+    ck_assert_ptr_nonnull(on(0));
+    ck_assert_ptr_nonnull(on(2));
+    ck_assert_ptr_null(on(1));
+    ck_assert_str_is(on(12)->uid, "u3");
     set("u1", "0,2", "Succeeded", true);
-    ck_assert_ptr_null(overrides_on(&o, 0));
+    ck_assert_ptr_null(on(0));
     overrides_begin(&o);
     overrides_end(&o);
-    ck_assert_ptr_null(overrides_on(&o, 12));
+    ck_assert_ptr_null(on(12));
     set("u4", "3", "Running", true);
     overrides_gone(&o, STR("u4"));
-    ck_assert_ptr_null(overrides_on(&o, 3));
+    ck_assert_ptr_null(on(3));
     /* it is being deleted, and its containers have ended */
     set("u5", "3", "Running", true);
     set_over("u5", "3", "Running", true, true);
-    ck_assert_ptr_null(overrides_on(&o, 3));
+    ck_assert_ptr_null(on(3));
     set("u6", "3", "Running", true);
     overrides_done(&o);
 }

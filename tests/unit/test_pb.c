@@ -1,7 +1,6 @@
 /* The wire format of Protocol Buffers: golden bytes, and what a reader must refuse. */
-#include "codec/limit.h"
-#include "codec/pb.h"
 #include "fail_alloc.h"
+#include "kubelet/pb.h"
 #include "unit.h"
 
 #define ARENA_BYTES ((size_t)65536)

@@ -1,6 +1,6 @@
 /* Requests with several containers: their charge on a card, and whether they may be on different
  * cards. */
-#include "core/fit.h"
+#include "core/place/fit.h"
 
 #include "cache_rig.h"
 

@@ -3,11 +3,11 @@
  * on the best feasible node, in random clusters. Planning must leave the cluster unchanged.
  */
 #include "cache_rig.h"
-#include "core/fit.h"
 #include "core/limit.h"
-#include "core/plan.h"
-#include "core/score.h"
+#include "core/place/fit.h"
+#include "core/place/score.h"
 #include "fail_alloc.h"
+#include "report/plan.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -196,8 +196,8 @@ static void draw_cluster(struct draw *d)
     unsigned nodes = 1 + below(d, NODES_MAX);
     unsigned pods = below(d, PODS_MAX);
     rig_init(&d->rig);
-    d->rig.cache.settings = (struct cache_settings){.card_policy = (enum pack)below(d, 3),
-                                                    .node_policy = (enum pack)below(d, 3)};
+    d->rig.cache.settings = (struct cache_settings){.card_policy = (enum policy)below(d, 3),
+                                                    .node_policy = (enum policy)below(d, 3)};
     for (unsigned i = 0; i < nodes; i++)
         add_node(d, i);
     for (unsigned i = 0; i < pods; i++)
@@ -235,7 +235,7 @@ static bool has_exclusive(const struct node *n, const struct request *r)
 static const struct node *choose(struct draw *d, const struct request *r)
 {
     const struct cache *c = &d->rig.cache;
-    enum pack policy = pack_choose(r->node_policy, PACK_UNSET, c->settings.node_policy);
+    enum policy policy = policy_choose(r->node_policy, POLICY_UNSET, c->settings.node_policy);
     const struct node *best = NULL;
     uint64_t best_score = 0;
     size_t cursor = 0;

@@ -1,5 +1,5 @@
 /* The bodies of the PATCHes that carry out exchanges, byte by byte. */
-#include "node/allot/pod_patch.h"
+#include "node/pods/pod_patch.h"
 #include "unit.h"
 
 struct patch_case {
@@ -10,6 +10,7 @@ struct patch_case {
     bool said_allocation;
     bool said_cores;
     const char *body;
+    bool held;
 };
 
 #define ANY  "{\"metadata\":{\"uid\":\"u\",\"annotations\":{"
@@ -22,28 +23,32 @@ static const struct patch_case cases[] = {
      false,
      false,
      false,
-     HEAD "\"cardpack.io/vacated-cards\":\"0,3\"}}}"},
+     HEAD "\"cardpack.io/vacated-cards\":\"0,3\"}}}",
+     false},
     {EXCHANGE_FINISH,
      "00",
      {0, {0}},
      true,
      false,
      false,
-     HEAD "\"cardpack.io/vacated-cards\":null,\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}"},
+     HEAD "\"cardpack.io/vacated-cards\":null,\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}",
+     false},
     {EXCHANGE_ASSIGN,
      "00",
      {0, {0}},
      true,
      false,
      false,
-     ANY "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}"},
+     ANY "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}",
+     false},
     {EXCHANGE_MOVE,
      "11",
      {0, {0}},
      false,
      false,
      false,
-     HEAD "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\",\"ALIYUN_COM_GPU_MEM_DEV\":\"24\"}}}"},
+     HEAD "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\",\"ALIYUN_COM_GPU_MEM_DEV\":\"24\"}}}",
+     false},
     {EXCHANGE_MOVE,
      "01",
      {0, {0}},
@@ -54,7 +59,25 @@ static const struct patch_case cases[] = {
      "\"ALIYUN_COM_GPU_MEM_IDX\":\"0,1\",\"ALIYUN_COM_GPU_MEM_DEV\":\"16\","
      "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4},\\\"1\\\":{"
      "\\\"1\\\":2}}\",\"gpushare.alibabacloud.com/core-percentage\":\"{\\\"0\\\":{\\\"0\\\":30}"
-     "}\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}"},
+     "}\",\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"true\"}}}",
+     false},
+    /* Its cards are known: whatever was edited since, this is true. */
+    {EXCHANGE_MOVE,
+     "11",
+     {0, {0}},
+     false,
+     false,
+     false,
+     ANY "\"ALIYUN_COM_GPU_MEM_IDX\":\"1\",\"ALIYUN_COM_GPU_MEM_DEV\":\"24\"}}}",
+     true},
+    {EXCHANGE_FINISH,
+     "00",
+     {0, {0}},
+     false,
+     false,
+     false,
+     ANY "\"cardpack.io/vacated-cards\":null}}}",
+     true},
 };
 
 /* A pod with two containers, of 4 and 2 units. */
@@ -70,8 +93,7 @@ static void set_pod(struct roster *r, const struct patch_case *c)
                                .node = STR("n"),
                                .phase = STR("Pending"),
                                .idx = STR("0"),
-                               .said_allocation = c->said_allocation,
-                               .said_cores = c->said_cores,
+                               .former = {c->said_allocation, c->said_cores, false},
                                .n_mains = 2,
                                .containers = containers,
                                .n_containers = 2};
@@ -89,6 +111,7 @@ START_TEST(a_step_is_written)
     set_pod(&r, c);
     struct roster_pod *p = roster_find(&r, STR("u"));
     ck_assert_uint_eq(p->plan.n, 2);
+    p->held = c->held;
     for (uint32_t i = 0; i < 2; i++)
         p->plan.grants[i].card = (uint32_t)(c->plan[i] - '0');
     const struct exchange_step step = {

@@ -1,6 +1,6 @@
 /* The list of pods with their devices, as the kubelet sends it. */
-#include "codec/pod_resources.h"
 #include "fail_alloc.h"
+#include "kubelet/pod_resources.h"
 #include "unit.h"
 
 #define ARENA_BYTES ((size_t)1 << 20)

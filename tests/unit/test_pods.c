@@ -1,5 +1,5 @@
 /* The watch of a node's pods against an API server with a script. */
-#include "node/allot/pods.h"
+#include "node/pods/pods.h"
 
 #include "base/log.h"
 #include "on_loop.h"
@@ -13,6 +13,13 @@
     "{\"metadata\":{\"name\":\"" uid "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv "\"," \
     "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"3\"}},\"spec\":{\"nodeName\":\"gpu-7\"},"  \
     "\"status\":{\"phase\":\"" phase "\"}}"
+/* Its annotations can't be read. */
+#define ODD(uid, phase)                                                                    \
+    "{\"metadata\":{\"name\":\"" uid "\",\"uid\":\"" uid                                   \
+    "\",\"resourceVersion\":\"9\",\"annotations\":{"                                       \
+    "\"ALIYUN_COM_GPU_MEM_IDX\":\"\xff\"}},\"spec\":{\"nodeName\":\"gpu-7\"},\"status\":{" \
+    "\"phase\":"                                                                           \
+    "\"" phase "\"}}"
 #define LIST(items) \
     "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[" items "]}\n"
 #define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
@@ -105,12 +112,54 @@ START_TEST(a_pod_that_cannot_be_read)
         {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL},
         {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running")), 0, NULL},
         {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}};
-    run(steps, 2, "begin a@3:Running end ");
+    run(steps, 2, "begin a@3:Running ");
     ck_assert(!pods_synced(t.pods));
     ck_assert_uint_eq(pods_unreadable(t.pods), 1);
     t.server.n_steps = COUNT_OF(steps);
     pods_relist(t.pods);
     run_while(t.loop, !pods_synced(t.pods));
+    ck_assert_str_eq(buf_cstr(&t.said), "begin a@3:Running begin a@3:Running end ");
+    stop();
+}
+
+END_TEST
+
+/* Of what was known, nothing is released by a list that could not be read, at any time. */
+START_TEST(a_pod_that_cannot_be_read_any_more)
+{
+    static const struct script_step steps[] = {
+        {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running")), 0, NULL},
+        {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL},
+        {FIRST, SCRIPT_BODY, LIST(ODD("a", "Running")), 0, NULL},
+        {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL},
+        {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running")), 0, NULL},
+        {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}};
+    run(steps, 2, "begin a@3:Running end ");
+    ck_assert(pods_synced(t.pods));
+    t.server.n_steps = 4;
+    pods_relist(t.pods);
+    run_while(t.loop, pods_synced(t.pods) || t.server.n_requests < 4);
+    ck_assert_str_eq(buf_cstr(&t.said), "begin a@3:Running end begin ");
+    t.server.n_steps = COUNT_OF(steps);
+    pods_relist(t.pods);
+    run_while(t.loop, !pods_synced(t.pods));
+    stop();
+}
+
+END_TEST
+
+/* It blocks nothing any more. */
+START_TEST(a_pod_that_cannot_be_read_and_is_over)
+{
+    static const struct script_step steps[] = {
+        {FIRST, SCRIPT_BODY,
+         LIST(POD("a", "3", "Running") "," ODD("b", "Succeeded") "," POD("c", "4", "Running")), 0,
+         NULL},
+        {WATCH("10"), SCRIPT_STREAM,
+         EVENT("MODIFIED", ODD("a", "Failed")) EVENT("DELETED", ODD("c", "Running")), 0, NULL}};
+    run(steps, COUNT_OF(steps), "begin a@3:Running -b c@4:Running end -a -c ");
+    ck_assert(pods_synced(t.pods));
+    ck_assert_uint_eq(pods_unreadable(t.pods), 3);
     stop();
 }
 
@@ -122,6 +171,8 @@ int main(void)
     TCase *c = tcase_create("pods");
     tcase_add_test(c, a_list_and_a_watch);
     tcase_add_test(c, a_pod_that_cannot_be_read);
+    tcase_add_test(c, a_pod_that_cannot_be_read_any_more);
+    tcase_add_test(c, a_pod_that_cannot_be_read_and_is_over);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

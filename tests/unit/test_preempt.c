@@ -1,5 +1,5 @@
 /* The preempt verb's arguments and result: reading, writing and lack of memory. */
-#include "codec/preempt.h"
+#include "extender/preempt.h"
 
 #include "fail_alloc.h"
 #include "unit.h"

@@ -1,9 +1,9 @@
 /* The quota's text: reading, refusals, and the examples in docs/quota.md. */
-#include "codec/quota_config.h"
+#include "objects/quota_config.h"
 
-#include "codec/limit.h"
 #include "core/limit.h"
 #include "fail_alloc.h"
+#include "objects/limit.h"
 #include "unit.h"
 
 #include <stdio.h>
@@ -124,6 +124,8 @@ static const struct {
      "namespaces.a.limits.cards: -1 is not a whole number from 0 to 10000000", ERR_RANGE},
     {"namespaces: {a: {limits: {cards: 1.5}}}",
      "namespaces.a.limits.cards: 1.5 is not a whole number from 0 to 10000000", ERR_RANGE},
+    {"{\"namespaces\":{\"a\":{\"limits\":{\"cards\":010}}}}", /* 8 or 10 */
+     "namespaces.a.limits.cards: 010 is not a whole number from 0 to 10000000", ERR_RANGE},
     {"namespaces: {a: {limits: {cards: 10000001}}}",
      "namespaces.a.limits.cards: 10000001 is not a whole number from 0 to 10000000", ERR_RANGE},
     {"namespaces: {a: {limits: {compute: " NINES "}}}",

@@ -1,5 +1,5 @@
 /* The order of nodes for a shortlist, compared with a full sort. */
-#include "core/rank.h"
+#include "core/place/rank.h"
 
 #include "seeded.h"
 

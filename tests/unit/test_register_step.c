@@ -4,7 +4,7 @@
  *
  *   REGISTER_SEED=N REGISTER_WALKS=1 test_register_step     replays one walk
  */
-#include "node/plugin/register_step.h"
+#include "node/kubelet/register_step.h"
 #include "seeded.h"
 
 #define ON(event) REGISTER_ON_##event

@@ -15,8 +15,8 @@ START_TEST(a_missing_file_that_appears)
                    "tls-cert-file: %s/server.crt\ntls-key-file: %s/server.key\n",
                    certificates_folder, certificates_folder);
     rig_open(&r, text);
-    ck_assert_ok(guard_new(r.http.loop, &r.config, &r.parts.guard, &e), &e);
-    int64_t expires_s = *guard_expiry(r.parts.guard);
+    ck_assert_ok(authentication_new(r.http.loop, &r.config, &r.parts.authentication, &e), &e);
+    int64_t expires_s = *authentication_expiry(r.parts.authentication);
     (void)snprintf(text, sizeof(text), "mv \"$1\"/%s \"$1\"/kept", missing[_i]);
     run_shell(text, certificates_folder);
     (void)snprintf(text, sizeof(text),
@@ -27,7 +27,7 @@ START_TEST(a_missing_file_that_appears)
     ck_assert_uint_eq(reload_counts(r.reload)->refused, 1);
     ck_assert_uint_eq(told(&r, missing[_i]), 1);
     ck_assert_int_ne(r.config.log_level, LOG_LEVEL_ERROR);
-    ck_assert_int_eq(*guard_expiry(r.parts.guard), expires_s);
+    ck_assert_int_eq(*authentication_expiry(r.parts.authentication), expires_s);
     /* The configuration's file stays unchanged. */
     (void)snprintf(text, sizeof(text), "mv \"$1\"/kept \"$1\"/%s", missing[_i]);
     run_shell(text, certificates_folder);
@@ -36,7 +36,8 @@ START_TEST(a_missing_file_that_appears)
     ck_assert_uint_eq(reload_counts(r.reload)->taken, 1);
     ck_assert(!reload_counts(r.reload)->bad);
     ck_assert_int_eq(r.config.log_level, LOG_LEVEL_ERROR);
-    ck_assert_int_lt(*guard_expiry(r.parts.guard), expires_s); /* its intermediate has a day */
+    ck_assert_int_lt(*authentication_expiry(r.parts.authentication),
+                     expires_s); /* its intermediate has a day */
     rig_close(&r);
 }
 
@@ -53,13 +54,14 @@ START_TEST(a_signal_takes_the_certificate)
     (void)snprintf(text, sizeof(text), "tls-cert-file: %s/own.crt\ntls-key-file: %s/own.key\n",
                    certificates_folder, certificates_folder);
     rig_open(&r, text);
-    ck_assert_ok(guard_new(r.http.loop, &r.config, &r.parts.guard, &e), &e);
-    int64_t expires_s = *guard_expiry(r.parts.guard);
+    ck_assert_ok(authentication_new(r.http.loop, &r.config, &r.parts.authentication, &e), &e);
+    int64_t expires_s = *authentication_expiry(r.parts.authentication);
     run_shell("cp \"$1\"/chain.crt \"$1\"/own.crt && cp \"$1\"/chained.key \"$1\"/own.key",
               certificates_folder);
     hang_up(&r);
     ck_assert_uint_eq(reload_counts(r.reload)->unchanged, 1);
-    ck_assert_int_lt(*guard_expiry(r.parts.guard), expires_s); /* its intermediate has a day */
+    ck_assert_int_lt(*authentication_expiry(r.parts.authentication),
+                     expires_s); /* its intermediate has a day */
     rig_close(&r);
 }
 
@@ -69,7 +71,7 @@ END_TEST
 struct api_server {
     struct http_fixture http;
     struct config config;
-    struct guard *guard;
+    struct authentication *authentication;
     struct path paths[4];
     char url[64];
     struct path ca;
@@ -92,8 +94,8 @@ static void api_server_open(struct api_server *a, struct loop *l)
     a->config.tls_cert_file = path_set(&a->paths[0], "server.crt");
     a->config.tls_key_file = path_set(&a->paths[1], "server.key");
     a->config.token_file = path_set(&a->paths[2], "known");
-    ck_assert_ok(guard_new(l, &a->config, &a->guard, &e), &e);
-    guard_settings(a->guard, &set);
+    ck_assert_ok(authentication_new(l, &a->config, &a->authentication, &e), &e);
+    authentication_settings(a->authentication, &set);
     ck_assert_ok(http_server_new(l, &set, &a->http.server, &e), &e);
     (void)snprintf(a->url, sizeof(a->url), "https://127.0.0.1:%u",
                    http_server_port(a->http.server));
@@ -140,14 +142,14 @@ START_TEST(a_signal_takes_the_token_for_the_api_server)
     ck_assert_uint_eq(asks(&r), 200);
     token_is("known", "another-token-is-known\n");
     token_is("own", "another-token-is-known\n");
-    guard_refresh(a.guard);
+    authentication_refresh(a.authentication);
     /* The program read its token less than 50 s ago. */
     ck_assert_uint_eq(asks(&r), 401);
     hang_up(&r);
     ck_assert_uint_eq(asks(&r), 200);
     r.parts.api = kube_api_free(r.parts.api);
     a.http.server = http_server_free(a.http.server);
-    a.guard = guard_free(a.guard);
+    a.authentication = authentication_free(a.authentication);
     rig_close(&r);
 }
 

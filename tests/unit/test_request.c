@@ -1,5 +1,5 @@
 /* What a pod asks for: the formula over its containers, and invalid quantities. */
-#include "core/request.h"
+#include "core/request/request.h"
 
 #include "unit.h"
 

@@ -27,29 +27,32 @@ static const struct {
     {PLAIN("p", "64", .count_label = S("64")),
      {.mem = 64, .lasting_mem = 64, .cards = 64, .n_demands = 1}},
     {PLAIN("p", "0", .count_label = S("2")), {.cards = 0}},
-    {PLAIN("p", "0", .percent = S("50")), {.percent = 50, .n_demands = 1}},
-    {PLAIN("p", "0", .percent = S("100"), .count_label = S("2")),
-     {.percent = 100, .cards = 2, .n_demands = 1}},
+    {PLAIN("p", "1", .percent = S("50")),
+     {.mem = 1, .lasting_mem = 1, .percent = 50, .n_demands = 1}},
+    {PLAIN("p", "2", .percent = S("100"), .count_label = S("2")),
+     {.mem = 2, .lasting_mem = 2, .percent = 100, .cards = 2, .n_demands = 1}},
+    /* The kubelet gives the second container no card. */
+    {POD("p", .percent = S("50"), CONTAINERS(2, MAIN(0, "3"), MAIN(1, "0"))),
+     {.mem = 3, .lasting_mem = 3, .percent = 50, .n_demands = 1}},
     {PLAIN("p", "8", WHOLE), {.mem = 8, .lasting_mem = 8, .whole = true, .n_demands = 1}},
-    {PLAIN("p", "0", WHOLE), {.whole = true, .n_demands = 1}},
     {PLAIN("p", "8", .policy = S("spread")),
      {.mem = 8,
       .lasting_mem = 8,
       .n_demands = 1,
-      .node_policy = PACK_SPREAD,
-      .card_policy = PACK_SPREAD}},
+      .node_policy = POLICY_SPREAD,
+      .card_policy = POLICY_SPREAD}},
     {PLAIN("p", "8", .policy = S("spread"), .node_policy = S("binpack")),
      {.mem = 8,
       .lasting_mem = 8,
       .n_demands = 1,
-      .node_policy = PACK_BINPACK,
-      .card_policy = PACK_SPREAD}},
+      .node_policy = POLICY_BINPACK,
+      .card_policy = POLICY_SPREAD}},
     {PLAIN("p", "8", .require_isolation = S(" true ")),
      {.mem = 8, .lasting_mem = 8, .n_demands = 1, .isolated = true}},
     {PLAIN("p", "13", .require_isolation = S("false")),
      {.mem = 13, .lasting_mem = 13, .n_demands = 1}},
     {PLAIN("p", "8", .card_policy = S(" binpack ")),
-     {.mem = 8, .lasting_mem = 8, .n_demands = 1, .card_policy = PACK_BINPACK}},
+     {.mem = 8, .lasting_mem = 8, .n_demands = 1, .card_policy = POLICY_BINPACK}},
     {PLAIN("p", "8", .card_model = S(" A10 "), .card_uuid = S("!G"), .affinity = S("a"),
            .anti_affinity = S("b"), .priority = -5, .never_preempts = true),
      {.mem = 8,
@@ -108,6 +111,12 @@ static const struct {
     enum errc code;
     const char *text;
 } bad[] = {
+    {PLAIN("p", "8", .annotation_bytes = LIMIT_ANNOTATIONS_BYTES + 1), ERR_RANGE,
+     "its annotations have 163841 bytes, 163840 at most: the Binding adds some, and above 262144 "
+     "the API server refuses every change of a pod; remove or shorten annotations"},
+    {PLAIN("p", "1", WHOLE, .annotation_bytes = LIMIT_ANNOTATIONS_API_BYTES), ERR_RANGE,
+     "its annotations have 262144 bytes, 163840 at most: the Binding adds some, and above 262144 "
+     "the API server refuses every change of a pod; remove or shorten annotations"},
     {PLAIN("p", "8", .count_label = S("3")), ERR_RANGE,
      "label aliyun.com/gpu-count: \"3\" does not divide the aliyun.com/gpu-mem of 8 of a "
      "container"},
@@ -126,6 +135,12 @@ static const struct {
     {POD("p", .count_label = S("64"),
          CONTAINERS(5, MAIN(0, "64"), MAIN(1, "64"), MAIN(2, "64"), MAIN(3, "64"), MAIN(4, "64"))),
      ERR_RANGE, "label aliyun.com/gpu-count: \"64\" is too many for so many containers"},
+    {PLAIN("p", "0", .percent = S("50")), ERR_RANGE,
+     "annotation cardpack.io/gpu-mem-percent: \"50\" needs a container with a limit "
+     "aliyun.com/gpu-mem of 1 or more: with 0 it gets no card"},
+    {PLAIN("p", "0", WHOLE, .percent = S("50")), ERR_RANGE,
+     "label ack.gpushare.placement: \"require-whole-device\" needs a container with a limit "
+     "aliyun.com/gpu-mem of 1 or more: with 0 it gets no card"},
     {PLAIN("p", "8", .percent = S("0")), ERR_RANGE,
      "annotation cardpack.io/gpu-mem-percent: \"0\" must be a whole number from 1 to 100, without "
      "a percent sign"},
@@ -369,6 +384,26 @@ START_TEST(a_shared_copy_without_memory)
 
 END_TEST
 
+/* The largest that are accepted. */
+static const struct pod_view annotated[] = {
+    PLAIN("p", "8", .annotation_bytes = LIMIT_ANNOTATIONS_BYTES),
+    /* The Binding's are among them. */
+    PLAIN("p", "8", .node = S("n"), .annotation_bytes = LIMIT_ANNOTATIONS_API_BYTES + 1),
+    /* Its Binding has none. */
+    POD("p", CONTAINERS(1, {.name = S("m"), .exclusive = S("1")}),
+        .annotation_bytes = LIMIT_ANNOTATIONS_API_BYTES),
+};
+
+START_TEST(annotations_leave_room_for_those_of_a_binding)
+{
+    struct request r;
+    struct err e = ERR_INIT;
+    ck_assert_ok(request_read(&annotated[_i], &r, &e), &e);
+    ck_assert(request_wants(&r));
+}
+
+END_TEST
+
 START_TEST(only_memory_of_one_card_is_plain)
 {
     static const bool plain[COUNT_OF(good)] = {[0] = true,  [7] = true,  [14] = true, [15] = true,
@@ -392,6 +427,7 @@ int main(void)
     tcase_add_loop_test(tc, no_container_behind_the_last_index, 0, 6);
     tcase_add_test(tc, no_more_containers_than_there_is_room_for);
     tcase_add_loop_test(tc, copies_are_equal_and_differences_are_seen, 0, COUNT_OF(good));
+    tcase_add_loop_test(tc, annotations_leave_room_for_those_of_a_binding, 0, COUNT_OF(annotated));
     tcase_add_loop_test(tc, only_memory_of_one_card_is_plain, 0, COUNT_OF(good));
     suite_add_tcase(suite, tc);
     return unit_main(suite);

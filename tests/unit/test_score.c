@@ -1,5 +1,5 @@
 /* Scores of nodes: the comparison of how full they are, and its exactness. */
-#include "core/score.h"
+#include "core/place/score.h"
 
 #include "seeded.h"
 
@@ -47,11 +47,13 @@ START_TEST(orders_two_nodes)
     struct node a = sized(pairs[_i].used[0], pairs[_i].total[0]);
     struct node b = sized(pairs[_i].used[1], pairs[_i].total[1]);
     int64_t mem = pairs[_i].mem;
-    ck_assert_int_eq(order(score_share(&a, mem, PACK_BINPACK), score_share(&b, mem, PACK_BINPACK)),
-                     pairs[_i].fuller);
-    ck_assert_int_eq(order(score_share(&a, mem, PACK_SPREAD), score_share(&b, mem, PACK_SPREAD)),
-                     -pairs[_i].fuller);
-    ck_assert_uint_eq(score_share(&a, mem, PACK_UNSET), score_share(&a, mem, PACK_BINPACK));
+    ck_assert_int_eq(
+        order(score_share(&a, mem, POLICY_BINPACK), score_share(&b, mem, POLICY_BINPACK)),
+        pairs[_i].fuller);
+    ck_assert_int_eq(
+        order(score_share(&a, mem, POLICY_SPREAD), score_share(&b, mem, POLICY_SPREAD)),
+        -pairs[_i].fuller);
+    ck_assert_uint_eq(score_share(&a, mem, POLICY_UNSET), score_share(&a, mem, POLICY_BINPACK));
 }
 
 END_TEST
@@ -69,8 +71,8 @@ START_TEST(is_exact_below_the_bound)
             total[j] = 2 + (int64_t)seeded_draw(&state, bound - 2);
             used[j] = (int64_t)seeded_draw(&state, (uint32_t)total[j]);
             struct node n = sized(used[j], total[j]);
-            scores[0][j] = score_share(&n, 1, PACK_BINPACK);
-            scores[1][j] = score_share(&n, 1, PACK_SPREAD);
+            scores[0][j] = score_share(&n, 1, POLICY_BINPACK);
+            scores[1][j] = score_share(&n, 1, POLICY_SPREAD);
             for (int k = 0; k < 2; k++)
                 ck_assert(scores[k][j] > SCORE_NONE && scores[k][j] < SCORE_BEST);
         }

@@ -64,6 +64,7 @@ START_TEST(every_flag)
         "--node-name=a.b-1", "--kubeconfig",         "/k", "--kubelet-dir=/d", "--state=",
         "--nvml=/n.so",      "--memory-unit=256MiB", NULL};
     const char *const second[] = {"--reserve-memory=512MiB",
+                                  "--card-memory=96GiB",
                                   "--cards=0,2,GPU-5a1f",
                                   "--listen=[::1]:0",
                                   "--cooldown=90s",
@@ -127,6 +128,7 @@ static const struct {
     {"--memory-unit=1025GiB",
      "flag --memory-unit: \"1025GiB\": must be GiB, MiB, or whole MiB such "
      "as 256MiB, up to 1024GiB"},
+    {"--card-memory=96", "flag --card-memory: \"96\": must be whole MiB such as 512MiB, or 0"},
     {"--reserve-memory=1KiB",
      "flag --reserve-memory: \"1KiB\": must be whole MiB such as 512MiB, or 0"},
     {"--cards=", "flag --cards: \"\": must be all, or a list of indices and UUIDs such as "
@@ -251,6 +253,9 @@ static const char usage[] =
     "256MiB (default GiB)\n"
     "  --reserve-memory SIZE\n"
     "      memory of each card that no pod gets, in whole MiB such as 512MiB (default 0)\n"
+    "  --card-memory SIZE\n"
+    "      memory of each card whose own NVIDIA's library does not tell, in whole MiB such as "
+    "96GiB; 0: these cards are not offered (default 0)\n"
     "  --cards all|LIST\n"
     "      cards that are offered: all, or indices and UUIDs with commas (default all)\n"
     "  --listen ADDRESS:PORT\n"

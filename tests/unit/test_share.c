@@ -1,6 +1,6 @@
 /* What a container may use of its cards: by its amount, a percentage or whole cards, on one card
  * and on several. */
-#include "node/isolation/share.h"
+#include "node/roster/share.h"
 
 #include "unit.h"
 
@@ -67,7 +67,7 @@ static struct roster_pod *pod_of(const struct ask *q, const struct grant_view *g
                          .percent = q->percent == NULL ? STR_NULL : str_of(q->percent),
                          .count_label = q->count == NULL ? STR_NULL : str_of(q->count),
                          .whole_label = q->whole ? STR("require-whole-device") : STR_NULL,
-                         .said_allocation = n > 0,
+                         .former.allocation = n > 0,
                          .has_allocation = n > 0,
                          .grants = grants,
                          .n_grants = n,

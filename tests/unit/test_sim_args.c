@@ -42,7 +42,7 @@ START_TEST(accepts_all_flags_of_replay)
     ck_assert_str_is(a.pods[1], "b.csv");
     ck_assert_uint_eq(a.n_policies, 2);
     ck_assert(a.policies[0].bestfit && !a.policies[1].bestfit);
-    ck_assert_int_eq(a.policies[1].pack, PACK_SPREAD);
+    ck_assert_int_eq(a.policies[1].policy, POLICY_SPREAD);
     ck_assert_uint_eq(a.seeds, 3);
     ck_assert_int_eq(a.output, SIM_CSV);
     ck_assert_int_eq(a.ties, SIM_TIES_POD);

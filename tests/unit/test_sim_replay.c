@@ -288,12 +288,12 @@ START_TEST(prices_do_not_depend_on_the_order_of_a_map)
     struct world a;
     run_open_random(&r, 40, 100, "bid-price");
     run_some(&r, &a, 1);
-    const struct market *m = &a.cache.policies.market;
+    const struct market *m = &a.cache.learned.market;
     ck_assert_uint_gt(m->solved, 3);
     for (uint64_t seed = 2; seed <= 4; seed++) {
         struct world b;
         run_some(&r, &b, seed);
-        const struct market *n = &b.cache.policies.market;
+        const struct market *n = &b.cache.learned.market;
         ck_assert_uint_eq(m->shapes.n, n->shapes.n);
         for (uint32_t i = 0; i < m->shapes.n; i++)
             ck_assert_double_eq(m->shapes.all[i].price, n->shapes.all[i].price);

@@ -1,7 +1,7 @@
 /* The reader of traces: what it takes, and every row that it refuses. */
 #include "sim_data.h"
 
-#include "core/node.h"
+#include "core/state/node.h"
 
 START_TEST(reads_nodes_and_pods)
 {

@@ -1,9 +1,9 @@
 /* The folder of CDI specs: what is written, what others may have put there, what is removed. */
-#include "node/allot/specs.h"
+#include "node/kubelet/specs.h"
 
 #include "base/limit.h"
-#include "codec/cdi.h"
 #include "fail_alloc.h"
+#include "kubelet/cdi.h"
 #include "unit.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* RFC 3339 times: reading and writing. */
-#include "codec/stamp.h"
+#include "objects/stamp.h"
 #include "unit.h"
 
 static const struct {

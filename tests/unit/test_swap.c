@@ -1,8 +1,8 @@
 /* Pods that the device plugin may confuse, and how swap-guard prevents that. */
-#include "core/plan.h"
-#include "core/score.h"
-#include "core/victims.h"
+#include "core/place/score.h"
+#include "core/preempt/victims.h"
 #include "fit_fixture.h"
+#include "report/plan.h"
 
 #define FALSE           .assigned = S("false")
 #define TRUE            .assigned = S("true")
@@ -130,7 +130,7 @@ START_TEST(a_node_is_refused_where_the_plugin_could_swap)
     struct pod_view asks = cases[_i].asks;
     asks.card_policy = STR("spread"); /* without swap-guard another card would be better */
     struct placement there;
-    fit_fixture_open(&r, &node, cases[_i].there, PACK_UNSET);
+    fit_fixture_open(&r, &node, cases[_i].there, POLICY_UNSET);
     enum verdict before = fit_fixture_evaluate(&r, &asks, &there);
     ck_assert(before == (cases[_i].card == -3 ? VERDICT_TOO_LARGE : VERDICT_FITS));
     guard(&r, SWAP_GUARD_REQUIRE);
@@ -159,7 +159,7 @@ START_TEST(a_node_with_late_binding_is_not_guarded)
     for (uint32_t i = 0; i < 4; i++)
         table[i] = (struct card_view){.index = i, .mem = 16, .numa = -1};
     asks.card_policy = STR("spread");
-    fit_fixture_open(&r, &node, cases[_i].there, PACK_UNSET);
+    fit_fixture_open(&r, &node, cases[_i].there, POLICY_UNSET);
     enum verdict unguarded = fit_fixture_evaluate(&r, &asks, &free_choice);
     guard(&r, SWAP_GUARD_REQUIRE);
     enum verdict guarded = fit_fixture_evaluate(&r, &asks, &there);
@@ -192,7 +192,7 @@ START_TEST(a_simple_request_is_evaluated_alike)
                                NO_POD};
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = TWO_CARDS;
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     struct request request = asked(&r, asks);
     ck_assert(fit_simply(node_of(&r, "n"), &request));
     guard(&r, SWAP_GUARD_REQUIRE);
@@ -218,7 +218,7 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = TWO_CARDS;
     node.isolation = STR("none");
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     struct request request = asked(&r, asks);
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
     there[0].vacated = STR("0");
@@ -231,7 +231,12 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
     ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
     there[0].vacated = STR("0");
+    there[0].phase = STR("Running"); /* no exchange changes its cards: a user has written it */
     set_pod(&r, there[0]);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    there[0].phase = STR("Pending");
+    set_pod(&r, there[0]);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_SWAP);
     there[0].phase = STR("Failed");
     set_pod(&r, there[0]);
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
@@ -248,7 +253,27 @@ START_TEST(an_exchange_needs_the_program_that_ends_it)
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = TWO_CARDS;
     there[0].vacated = STR("0");
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
+    struct request request = asked(&r, asks);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* cardpack-node would never remove the annotation from a pod that has none of its cards. */
+START_TEST(a_pod_of_another_plugin_exchanges_none)
+{
+    struct rig r;
+    struct pod_view there[] = {POD("a", CONTAINERS(1, {.name = S("m"), .exclusive = S("1")}),
+                                   .node = S("n"), .phase = S("Running"), .vacated = S("0")),
+                               NO_POD};
+    struct pod_view asks = PLAIN("p", "4");
+    struct node_view node = TWO_CARDS;
+    node.isolation = STR("none");
+    node.exclusive = STR("1");
+    node.exclusive_cards = STR("1");
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     struct request request = asked(&r, asks);
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
     rig_done(&r);
@@ -264,7 +289,7 @@ START_TEST(one_card_has_none_to_swap_for)
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = NODE(.mem = S("16"), .count = S("1"));
     struct placement at;
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     guard(&r, SWAP_GUARD_REQUIRE);
     ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &at), VERDICT_FITS);
     rig_done(&r);
@@ -278,7 +303,7 @@ START_TEST(a_reservation_waits_as_well)
     struct rig r;
     struct pod_view none[] = {NO_POD};
     struct node_view node = TWO_CARDS;
-    fit_fixture_open(&r, &node, none, PACK_UNSET);
+    fit_fixture_open(&r, &node, none, POLICY_UNSET);
     guard(&r, SWAP_GUARD_REQUIRE);
     ck_assert_int_eq(reserve(&r, "a", "n", 12), OK);
     ck_assert_int_eq(reserve(&r, "b", "n", 12), ERR_UNAVAILABLE);
@@ -308,7 +333,7 @@ START_TEST(what_was_taken_by_one_that_ended_is_remembered)
                                PLAIN("b", "4", PENDING_AT(1), FALSE), NO_POD};
     struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
     struct node_view node = FOUR_CARDS;
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     guard(&r, SWAP_GUARD_REQUIRE);
     there[0].assigned = STR("true"); /* for b's container */
     set_pod(&r, there[0]);
@@ -333,7 +358,7 @@ START_TEST(no_waiting_pod_is_evicted)
                                PLAIN("b", "16", AT(1), TRUE), NO_POD};
     struct pod_view asks = PLAIN("p", "16", .priority = 5);
     struct node_view node = TWO_CARDS;
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     arena_init(&arena, 1 << 20);
     struct request request = asked(&r, asks);
     struct victims_question q = {.node = node_of(&r, "n"), .request = &request, .steps = &steps};
@@ -363,7 +388,7 @@ START_TEST(replicas_wait_for_pods_that_are_there_alone)
     struct pod_view asks = PLAIN("p", "12");
     struct pod_view waits = PLAIN("a", "12", PENDING_AT(2), FALSE);
     struct node_view node = FOUR_CARDS;
-    fit_fixture_open(&r, &node, none, PACK_UNSET);
+    fit_fixture_open(&r, &node, none, POLICY_UNSET);
     arena_init(&arena, 1 << 20);
     guard(&r, SWAP_GUARD_REQUIRE);
     struct request request = asked(&r, asks);
@@ -385,7 +410,7 @@ START_TEST(a_swap_is_foreseen)
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(1), FALSE), NO_POD, NO_POD};
     struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
     struct node_view node = FOUR_CARDS;
-    fit_fixture_open(&r, &node, there, PACK_UNSET);
+    fit_fixture_open(&r, &node, there, POLICY_UNSET);
     struct request request = asked(&r, asks);
     ck_assert(!fit_swaps(node_of(&r, "n"), &request)); /* it gets card 1, too */
     pod_set(&r, .uid = "full", .mem = "12", .node = "n", .idx = "1", .phase = "Running");
@@ -395,11 +420,11 @@ START_TEST(a_swap_is_foreseen)
     ck_assert(fit_swaps(node_of(&r, "n"), &request));
     struct node a = {.used = 3, .total = INT32_MAX};
     struct node b = {.used = 4, .total = INT32_MAX};
-    uint64_t less = score_share(&a, 1, PACK_BINPACK);
+    uint64_t less = score_share(&a, 1, POLICY_BINPACK);
     ck_assert_uint_gt(score_favoured(less), less);
-    ck_assert_uint_gt(score_share(&b, 1, PACK_BINPACK), score_favoured(less));
+    ck_assert_uint_gt(score_share(&b, 1, POLICY_BINPACK), score_favoured(less));
     a.used = INT32_MAX;
-    ck_assert_uint_lt(score_favoured(score_share(&a, 1, PACK_BINPACK)), SCORE_BEST);
+    ck_assert_uint_lt(score_favoured(score_share(&a, 1, POLICY_BINPACK)), SCORE_BEST);
     rig_done(&r);
 }
 
@@ -414,6 +439,7 @@ int main(void)
     tcase_add_test(tc, a_simple_request_is_evaluated_alike);
     tcase_add_test(tc, a_node_with_an_exchange_takes_no_pod);
     tcase_add_test(tc, an_exchange_needs_the_program_that_ends_it);
+    tcase_add_test(tc, a_pod_of_another_plugin_exchanges_none);
     tcase_add_test(tc, one_card_has_none_to_swap_for);
     tcase_add_test(tc, a_reservation_waits_as_well);
     tcase_add_test(tc, what_was_taken_by_one_that_ended_is_remembered);

@@ -4,8 +4,8 @@
  * is compared with its pod's annotation. The cache learns of all this in order, but late.
  */
 #include "asked.h"
-#include "core/fit.h"
-#include "core/score.h"
+#include "core/place/fit.h"
+#include "core/place/score.h"
 #include "seeded.h"
 
 #include <stdio.h>
@@ -223,7 +223,7 @@ static int choose(const struct world *w, const struct request *r, bool prefers)
         const struct node *n = node_of(&w->rig, node_names[i]);
         if (fit_node(n, r) != VERDICT_FITS || waiting_on(w, i) == WAITING_MOST)
             continue;
-        uint64_t score = score_share(n, fit_cost(n, r), PACK_SPREAD);
+        uint64_t score = score_share(n, fit_cost(n, r), POLICY_SPREAD);
         if (prefers && !fit_swaps(n, r))
             score = score_favoured(score);
         if (score > best)
@@ -343,7 +343,7 @@ static void open_world(struct world *w, uint64_t seed, enum swap_guard guard)
     w->random = seed;
     rig_init(&w->rig);
     w->rig.cache.settings.swap_guard = guard;
-    w->rig.cache.settings.card_policy = draw(w, 2) == 0 ? PACK_SPREAD : PACK_BINPACK;
+    w->rig.cache.settings.card_policy = draw(w, 2) == 0 ? POLICY_SPREAD : POLICY_BINPACK;
     for (int i = 0; i < MIX; i++)
         w->mix[i] = draw(w, COUNT_OF(kinds));
     for (int i = 0; i < NODES; i++)

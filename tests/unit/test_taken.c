@@ -1,5 +1,6 @@
 /* What a bound pod takes of a node, whoever has bound it: by resources of another device plugin
  * beside its own, or by other names of NVIDIA's. */
+#include "core/dialect/card_resources.h"
 #include "dialect_rig.h"
 
 #define ALL_BUT_HAMI (DIALECTS_ALL & ~DIALECT_BIT(DIALECT_HAMI))
@@ -61,6 +62,41 @@ START_TEST(resources_of_nvidias_plugin_count)
 
 END_TEST
 
+/* A plugin's own names are known by the setting card-resources. */
+static const struct {
+    const char *setting;
+    const char *containers;
+    enum verdict verdict;
+} named[] = {
+    {"", ONE("\"example.com/gpu\":\"1\""), VERDICT_FITS},
+    {"example.com/gpu", ONE("\"example.com/gpu\":\"1\""), VERDICT_EXCLUSIVE},
+    {"nvidia.com/a100, example.com/gpu", ONE("\"example.com/gpu\":\"1\""), VERDICT_EXCLUSIVE},
+    {"example.com/gpu*", INITS(C("\"example.com/gpu\":\"1\"")) "," MAINS(D("")), VERDICT_EXCLUSIVE},
+    {"example.com/*", ONE("\"example.com/gpu\":\"1\""), VERDICT_EXCLUSIVE},
+    {"example.com/gpu.*", ONE("\"example.com/gpu\":\"1\""), VERDICT_FITS},
+    {"example.com/gp", ONE("\"example.com/gpu\":\"1\""), VERDICT_FITS},
+    {"example.com/gpu", ONE(SHARED_GPU), VERDICT_EXCLUSIVE},
+};
+
+START_TEST(names_of_the_setting_count)
+{
+    struct rig r;
+    struct placement there;
+    struct str bad;
+    ck_assert(card_resources_check(str_of(named[_i].setting), &bad));
+    card_resources_use(str_of(named[_i].setting));
+    dialects_use(WITH(DIALECT_GPUSHARE));
+    rig_init(&r);
+    set_node_as(&r, "n", DIALECT_GPUSHARE,
+                "\"aliyun.com/gpu-mem\":\"16\",\"aliyun.com/gpu-count\":\"2\","
+                "\"nvidia.com/gpu.shared\":\"1\",\"example.com/gpu\":\"0\"");
+    set_pod(&r, "p", named[_i].containers, "");
+    ck_assert_int_eq(fit_of(&r, plain[DIALECT_GPUSHARE], "n", &there), named[_i].verdict);
+    rig_done(&r);
+}
+
+END_TEST
+
 /* The reverse: such a pod gets no node with pods that share cards, and none asks for both. */
 START_TEST(they_get_no_shared_node)
 {
@@ -79,6 +115,90 @@ START_TEST(they_get_no_shared_node)
         pod_gone(&r, "p");
     }
     ck_assert_int_eq(fit_of(&r, ONE(VGPU("1", "1") "," GPU), "n", &there), VERDICT_SHARED);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* The kubelet gives a pod nothing of a resource that the node does not have. What it has with 0 may
+ * be of a plugin that is gone, whose pods still run. */
+static const struct {
+    enum dialect node;
+    const char *capacity; /* beside its own */
+    const char *containers;
+    const char *annotations;
+    const char *asked;
+    enum verdict verdict;
+} absent[] = {
+    {DIALECT_GPUSHARE, "", ONE(GPU), "", NULL, VERDICT_FITS},
+    {DIALECT_GPUSHARE, "\"nvidia.com/gpu\":\"0\",", ONE(GPU), "", NULL, VERDICT_EXCLUSIVE},
+    {DIALECT_GPUSHARE, "\"nvidia.com/gpu.shared\":\"0\",", ONE(GPU), "", NULL, VERDICT_FITS},
+    {DIALECT_GPUSHARE, "\"nvidia.com/gpu\":\"0\",", ONE(SLICES), "", NULL, VERDICT_FITS},
+    {DIALECT_GPUSHARE, SLICE ",", ONE(SLICES), "", NULL, VERDICT_EXCLUSIVE},
+    {DIALECT_GPUSHARE, "", ONE(GPU "," SLICES), "", NULL, VERDICT_FITS},
+    {DIALECT_GPUSHARE, "", ONE("\"aliyun.com/gpu-mem\":\"1\"," GPU), "", NULL, VERDICT_FITS},
+    {DIALECT_ELASTIC, "", ONE(SHARED_GPU), "", NULL, VERDICT_FITS},
+    /* Shared cards of another plugin. */
+    {DIALECT_GPUSHARE, "", ONE(TENCENT("20", "1")), "", NULL, VERDICT_FITS},
+    {DIALECT_GPUSHARE, "", ONE(TENCENT("20", "1")),
+     "\"tencent.com/predicate-gpu-idx-0\":\"0\",\"tencent.com/gpu-assigned\":\"true\"", NULL,
+     VERDICT_FITS},
+    {DIALECT_GPUSHARE, TENCENT("0", "0") ",", ONE(TENCENT("20", "1")), "", NULL, VERDICT_NODE_FULL},
+    {DIALECT_TENCENT, "", ONE("\"aliyun.com/gpu-mem\":\"1\""), "", NULL, VERDICT_FITS},
+    {DIALECT_VGPU, "", ONE(ELASTIC("1", "1")), "", NULL, VERDICT_FITS},
+    /* Whole cards where nothing is shared. */
+    {DIALECT_COUNT, GPU ",", ONE("\"aliyun.com/gpu-mem\":\"1\""), "", ONE(GPU), VERDICT_FITS},
+    {DIALECT_COUNT, GPU ",", ONE(VOLCANO("1")), "", ONE(GPU), VERDICT_FITS},
+    {DIALECT_COUNT, "\"aliyun.com/gpu-mem\":\"0\"," GPU ",", ONE("\"aliyun.com/gpu-mem\":\"1\""),
+     "", ONE(GPU), VERDICT_SHARED},
+};
+
+START_TEST(what_the_node_does_not_have_is_not_held)
+{
+    struct rig r;
+    struct object o;
+    struct placement there;
+    char capacity[512];
+    enum dialect d = absent[_i].node;
+    const char *asked = absent[_i].asked;
+    if (asked == NULL && d != DIALECT_COUNT) {
+        asked = plain[d];
+    }
+    dialects_use(ALL_BUT_HAMI);
+    rig_init(&r);
+    (void)snprintf(capacity, sizeof(capacity), "%s%s", absent[_i].capacity,
+                   d == DIALECT_COUNT ? "\"cpu\":\"1\"" : capacities[d]);
+    set_node_as(&r, "n", d == DIALECT_COUNT ? DIALECT_GPUSHARE : d, capacity);
+    object_pod(&o, "p", absent[_i].containers, absent[_i].annotations, "n");
+    object_show(&r, &o);
+    ck_assert_int_eq(fit_of(&r, asked, "n", &there), absent[_i].verdict);
+    /* The plugin of the pod is installed, and the pod's cards count. */
+    if (d != DIALECT_COUNT) {
+        set_node(&r, "n", d);
+        ck_assert(node_of(&r, "n")->used > 0 || node_of(&r, "n")->exclusive > 0);
+    }
+    set_node_as(&r, "n", d == DIALECT_COUNT ? DIALECT_GPUSHARE : d, capacity);
+    ck_assert_int_eq(fit_of(&r, asked, "n", &there), absent[_i].verdict);
+    cache_check(&r.cache);
+    pod_gone(&r, "p");
+    ck_assert_int_eq(fit_of(&r, asked, "n", &there), VERDICT_FITS);
+    rig_done(&r);
+}
+
+END_TEST
+
+/* A node that can't be read has no cards, but its pods may have. */
+START_TEST(an_unreadable_node_may_have_anything)
+{
+    struct rig r;
+    struct placement there;
+    dialects_use(ALL_BUT_HAMI);
+    rig_init(&r);
+    set_node(&r, "n", DIALECT_GPUSHARE);
+    set_pod(&r, "p", plain[DIALECT_GPUSHARE], "");
+    struct cache_event e = {.type = CACHE_NODE_SET, .node = {.name = STR("n"), .unreadable = true}};
+    ck_assert_int_eq(rig_apply(&r, &e), OK);
+    ck_assert_int_eq(fit_of(&r, ONE(GPU), "n", &there), VERDICT_SHARED);
     rig_done(&r);
 }
 
@@ -236,7 +356,10 @@ int main(void)
     Suite *suite = suite_create("taken");
     TCase *tc = tcase_create("taken");
     tcase_add_loop_test(tc, resources_of_nvidias_plugin_count, 0, COUNT_OF(beside));
+    tcase_add_loop_test(tc, names_of_the_setting_count, 0, COUNT_OF(named));
     tcase_add_loop_test(tc, they_get_no_shared_node, 0, 3);
+    tcase_add_loop_test(tc, what_the_node_does_not_have_is_not_held, 0, COUNT_OF(absent));
+    tcase_add_test(tc, an_unreadable_node_may_have_anything);
     tcase_add_loop_test(tc, every_card_of_a_list_is_taken, 0, COUNT_OF(held));
     tcase_add_loop_test(tc, no_part_of_a_card_whose_compute_is_sold_out, 0, COUNT_OF(sold_out));
     tcase_add_loop_test(tc, a_status_says_what_a_claim_serves, 0, COUNT_OF(statuses));

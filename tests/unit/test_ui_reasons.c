@@ -1,9 +1,9 @@
 /* Why filter refused pods, as the page keeps and shows it. */
 #include "daemon/page/ui_reasons.h"
 
-#include "codec/jwrite.h"
 #include "daemon/page/ui_write.h"
 #include "fit_fixture.h"
+#include "json/jwrite.h"
 
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ START_TEST(reasons_have_a_ceiling)
 {
     char text[32];
     struct lack lacks[VERDICT_COUNT] = {{.free = 0}};
-    struct judgement j = {.counts = {[VERDICT_NO_CORES] = 2}, .lacks = lacks};
+    struct evaluation j = {.counts = {[VERDICT_NO_CORES] = 2}, .lacks = lacks};
     ui_reasons_init(&reasons, (struct map_seed){1, 2});
     for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
         ui_reasons_note(&reasons, name_of(text, i), &j);
@@ -86,15 +86,15 @@ START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
     struct rig r;
     struct arena arena;
     struct jwrite w;
-    struct judgement j;
+    struct evaluation j;
     struct err e = ERR_INIT;
     const struct str name = STR("n");
     struct filter_args args = {.pod = rows[_i].ask, .has_pod = true, .names = &name, .n = 1};
     arena_init(&arena, 1 << 20);
     ui_reasons_init(&reasons, (struct map_seed){1, 2});
-    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, PACK_UNSET);
+    fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, POLICY_UNSET);
     set_pod(&r, rows[_i].ask);
-    ck_assert_ok(judge(&r.cache, NULL, &work, &args, &arena, false, &j, &e), &e);
+    ck_assert_ok(evaluate(&r.cache, NULL, &work, &args, &arena, false, &j, &e), &e);
     ui_reasons_filtered(&reasons, args.pod.uid, &j);
     jwrite_init(&w, &out);
     ui_write_pending(&w, &r.cache, &reasons);

@@ -4,7 +4,7 @@
  * `create pods`, except for those of another type, which an API server does not store.
  */
 #include "asked.h"
-#include "core/fit.h"
+#include "core/place/fit.h"
 #include "kube/ingest.h"
 #include "on_loop.h"
 
@@ -128,6 +128,37 @@ START_TEST(any_number_of_containers)
     list_pod(&s, json);
     ck_assert(holds_card(&s) && s.in.n_unreadable == 0);
     buf_done(&list);
+    stage_close(&s);
+}
+
+END_TEST
+
+static void put_containers(struct buf *out, const char *list, size_t n, const char *amounts)
+{
+    buf_printf(out, "\"%s\":[", list);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%s{\"name\":\"%c%zu\",\"resources\":{\"limits\":{%s}}}", i == 0 ? "" : ",",
+                   list[0], i, amounts);
+    buf_printf(out, "]");
+}
+
+/* As many of both kinds, in the order of an API server. */
+START_TEST(any_number_of_containers_of_both_kinds)
+{
+    struct stage s;
+    stage_open(&s);
+    buf_clear(&s.text, SIZE_MAX);
+    buf_printf(&s.text, "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\",\"uid\":\"u\","
+                        "\"annotations\":{\"ALIYUN_COM_GPU_MEM_IDX\":\"0\"}},\"spec\":{");
+    put_containers(&s.text, "initContainers", 32000, "\"aliyun.com/gpu-mem\":\"7\"");
+    buf_printf(&s.text, ",");
+    put_containers(&s.text, "containers", 32000, "\"nvidia.com/gpu\":\"1\"");
+    buf_printf(&s.text, ",\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\"}}");
+    ck_assert(!buf_failed(&s.text));
+    list_pod(&s, buf_str(&s.text));
+    ck_assert_uint_eq(s.in.n_unreadable, 0);
+    const struct pod *p = cache_pod(&s.rig.cache, STR("u"));
+    ck_assert(p != NULL && p->request->mem == 7 && p->request->exclusive == 32000);
     stage_close(&s);
 }
 
@@ -260,6 +291,7 @@ int main(void)
     tcase_add_test(tc, any_depth_below_a_managed_field);
     tcase_add_test(tc, any_bytes_in_a_managed_field);
     tcase_add_test(tc, any_number_of_containers);
+    tcase_add_test(tc, any_number_of_containers_of_both_kinds);
     tcase_add_test(tc, a_bound_pod_that_is_not_read_closes_its_node);
     tcase_add_test(tc, what_it_held_stays_charged);
     tcase_add_test(tc, it_is_released_when_it_ends_or_goes);

@@ -1,9 +1,9 @@
 /* What a node's cards and pods use: writing, reading, what is refused, and lack of memory. */
-#include "codec/usage.h"
+#include "objects/usage.h"
 
-#include "codec/limit.h"
 #include "core/limit.h"
 #include "fail_alloc.h"
+#include "objects/limit.h"
 #include "unit.h"
 
 #include <stdio.h>

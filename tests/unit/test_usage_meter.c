@@ -8,6 +8,7 @@
 
 #include <ftw.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ static struct {
     struct loop *loop;
     struct kubeconfig config;
     struct kube_api *api;
+    struct events *events;
     struct gpu_watch *gpu;
     struct containers containers;
     struct usage_meter *meter;
@@ -68,7 +70,7 @@ static void add_pod(const char *uid, const char *name, const char *id)
     containers_set(&t.containers, &v, str_of(json));
 }
 
-static void open_with(uint64_t late_ms)
+static void open_with(const char *world, uint64_t late_ms, uint64_t wait_ms)
 {
     struct err e = ERR_INIT;
     char path[128];
@@ -78,20 +80,23 @@ static void open_with(uint64_t late_ms)
     ck_assert_ptr_nonnull(mkdtemp(t.root));
     (void)snprintf(path, sizeof(path), "%s/world", t.root);
     ck_assert_int_eq(setenv("CARDPACK_NVML_WORLD", path, 1), 0);
-    put("world", CARD0 CARD1);
+    put("world", world);
     t.loop = loop_make();
     /* nothing listens there: the ConfigMap is not what is tested here */
     t.config = (struct kubeconfig){.server = STR("http://127.0.0.1:1"), .token = STR("x")};
     struct kube_api_settings api = {.config = &t.config, .user_agent = STR("test")};
     ck_assert_ok(kube_api_new(t.loop, &api, &t.api, &e), &e);
+    const struct events_settings events = {.loop = t.loop, .api = t.api, .retry_ms = 60000};
+    ck_assert_ok(events_new(&events, &t.events, &e), &e);
     containers_init(&t.containers, (struct map_seed){1, 2});
     add_pod("u1", "one", ID("1"));
     add_pod("u2", "two", ID("2"));
     struct gpu_watch_settings gpu = {
-        .library = NVML_DOUBLE, .poll_ms = 50, .wait_ms = 10, .probe_ms = 50};
+        .library = NVML_DOUBLE, .poll_ms = 5 * wait_ms, .wait_ms = wait_ms, .probe_ms = 50};
     ck_assert_ok(gpu_watch_new(t.loop, &gpu, &t.gpu, &e), &e);
     const struct usage_meter_settings s = {.loop = t.loop,
                                            .api = t.api,
+                                           .events = t.events,
                                            .node = STR("gpu-7"),
                                            .gpu = t.gpu,
                                            .containers = &t.containers,
@@ -106,12 +111,23 @@ static void open_with(uint64_t late_ms)
 
 static void set_up(void)
 {
-    open_with(0);
+    open_with(CARD0 CARD1, 0, 10);
 }
 
 static void set_up_late(void)
 {
-    open_with(100);
+    open_with(CARD0 CARD1, 100, 10);
+}
+
+static void set_up_patient(void)
+{
+    char world[4096];
+    size_t n = 0;
+    for (unsigned i = 0; i < 32; i++)
+        n += (size_t)snprintf(world + n, sizeof(world) - n,
+                              "card uuid=GPU-%u name=A100 bus=%u minor=%u mib=40960 used=500\n", i,
+                              i + 1, i);
+    open_with(world, 0, 200);
 }
 
 static int drop(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -127,6 +143,7 @@ static void tear_down(void)
     t.meter = usage_meter_free(t.meter);
     t.gpu = gpu_watch_free(t.gpu, 5000);
     containers_done(&t.containers);
+    t.events = events_free(t.events);
     t.api = kube_api_free(t.api);
     t.loop = loop_free(t.loop);
     ck_assert_int_eq(nftw(t.root, drop, 16, FTW_DEPTH | FTW_PHYS), 0);
@@ -196,6 +213,35 @@ START_TEST(a_container_that_is_not_known_yet)
     add_pod("u2", "two", ID("9"));
     rounds();
     ck_assert_int_eq(uses("u2", 0), 50);
+}
+
+END_TEST
+
+/* The process of a container that no status has may be the pod's: then its figure is the least. */
+START_TEST(an_event_says_what_is_known)
+{
+    static const struct {
+        const char *world;
+        const char *text;
+    } cases[] = {
+        {CARD0 "process pid=101 mib=4100\n" CARD1,
+         "\"uses 4,100 MiB of card 0, its share is 4,000 MiB\""},
+        {CARD0 "process pid=101 mib=4100\nprocess pid=104 mib=50\n" CARD1,
+         "\"uses at least 4,100 MiB of card 0, its share is 4,000 MiB\""},
+    };
+
+    static char text[65536];
+    int log = memfd_create("log", MFD_CLOEXEC);
+    ck_assert_int_ge(log, 0);
+    log_setup(log, LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
+    NODE("101", ID("1"));
+    NODE("104", ID("9"));
+    put("world", cases[_i].world);
+    run_while(t.loop, pread(log, text, sizeof(text) - 1, 0) <= 0 ||
+                          strstr(text, "reason=GPUMemoryOverShare") == NULL);
+    log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    ck_assert_int_eq(close(log), 0);
+    ck_assert_msg(strstr(text, cases[_i].text) != NULL, "%s", text);
 }
 
 END_TEST
@@ -291,6 +337,21 @@ START_TEST(a_driver_that_hangs)
 
 END_TEST
 
+/* The thread waits for events between two requests, as long as it likes: 200 ms here, a second as a
+ * rule. A round is one such wait, and not one for each card. */
+START_TEST(a_round_of_many_cards_waits_once)
+{
+    run_while(t.loop, usage_meter_tally(t.meter)->n_cards < 32);
+    uint64_t first = usage_meter_counts(t.meter).rounds;
+    run_while(t.loop, usage_meter_counts(t.meter).rounds == first);
+    uint64_t began_ms = loop_now_ms(t.loop);
+    run_while(t.loop, usage_meter_counts(t.meter).rounds == first + 1);
+    ck_assert_uint_lt(loop_now_ms(t.loop) - began_ms, 32 * 200 / 2);
+    ck_assert_uint_eq(usage_meter_counts(t.meter).failures, 0);
+}
+
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("usage_meter");
@@ -298,6 +359,7 @@ int main(void)
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, pods_and_others);
     tcase_add_test(c, a_container_that_is_not_known_yet);
+    tcase_add_loop_test(c, an_event_says_what_is_known, 0, 2);
     tcase_add_test(c, clients_of_mps);
     tcase_add_test(c, blind);
     tcase_add_test(c, many_processes);
@@ -306,6 +368,10 @@ int main(void)
     c = tcase_create("hangs");
     tcase_add_checked_fixture(c, set_up_late, tear_down);
     tcase_add_test(c, a_driver_that_hangs);
+    suite_add_tcase(s, c);
+    c = tcase_create("patient");
+    tcase_add_checked_fixture(c, set_up_patient, tear_down);
+    tcase_add_test(c, a_round_of_many_cards_waits_once);
     suite_add_tcase(s, c);
     return unit_main(s);
 }

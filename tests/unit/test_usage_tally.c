@@ -36,8 +36,9 @@ static void on_over(void *ctx, const struct usage_use *u)
 {
     size_t n = strlen(told);
     ck_assert_ptr_eq(ctx, &t);
-    (void)snprintf(told + n, sizeof(told) - n, "%.*s@%u:%u>%u ", STR_ARG(u->pod.uid), u->card,
-                   (unsigned)(u->bytes >> 20), (unsigned)(u->promised >> 20));
+    (void)snprintf(told + n, sizeof(told) - n, "%.*s@%u:%s%u>%u ", STR_ARG(u->pod.uid), u->card,
+                   u->partial ? "+" : "", (unsigned)(u->bytes >> 20),
+                   (unsigned)(u->promised >> 20));
 }
 
 static void begin(uint32_t card)
@@ -64,7 +65,7 @@ static void end(uint64_t used)
     now_ms += 10000;
 }
 
-/* "pod@card:used/promised", in the order of names; what is not known: "?" */
+/* "pod@card:used/promised", in the order of names; what is not known: "?", or in part: "+" */
 static void is(const char *expected)
 {
     char text[1024] = "";
@@ -76,8 +77,8 @@ static void is(const char *expected)
                 if (u->pod.uid.p[0] != c || u->card != card || !u->there)
                     continue;
                 n += (size_t)snprintf(text + n, sizeof(text) - n, "%c@%u:", c, card);
-                n += u->known ? (size_t)snprintf(text + n, sizeof(text) - n, "%u",
-                                                 (unsigned)(u->bytes >> 20))
+                n += u->known ? (size_t)snprintf(text + n, sizeof(text) - n, "%s%u",
+                                                 u->partial ? "+" : "", (unsigned)(u->bytes >> 20))
                               : (size_t)snprintf(text + n, sizeof(text) - n, "?");
                 if (u->promises)
                     n += (size_t)snprintf(text + n, sizeof(text) - n, "/%u",
@@ -143,15 +144,25 @@ START_TEST(what_is_not_known)
     promise("a", M(10));
     promise("c", M(10));
     end(M(500));
-    is("a@0:?/10 b@0:1 c@0:0/10 ");
+    is("a@0:+300/10 b@0:1 c@0:0/10 ");
     other_is(0, -1);
     begin(0);
-    process("a", UINT64_MAX - 1);
-    process("a", 2);
+    process("a", NVML_BYTES_UNKNOWN);
     usage_tally_miss(&t); /* it may be c's */
     promise("c", M(10));
     end(M(500));
     is("a@0:? c@0:?/10 ");
+    begin(0);
+    process("a", M(3));
+    process("a", UINT64_MAX - 1); /* more than there is */
+    end(M(500));
+    is("a@0:+3 ");
+    other_is(0, -1);
+    begin(0);
+    process("a", M(3));
+    usage_tally_miss(&t); /* it may be a's */
+    end(M(500));
+    is("a@0:+3 ");
     begin(0);
     process("a", M(3));
     end(NVML_BYTES_UNKNOWN);
@@ -260,6 +271,25 @@ START_TEST(not_over)
     }
     ck_assert_uint_eq(usage_tally_over(&t), 1); /* one pod, on two cards */
     ck_assert_str_eq(told, "b@0:200>100 b@1:200>100 ");
+}
+
+END_TEST
+
+/* What is known is more than the share, whatever the rest is. */
+START_TEST(a_part_alone_is_over)
+{
+    usage_tally_round_begin(&t);
+    for (int i = 0; i < 2; i++) {
+        begin(0);
+        process("a", M(200));
+        process("a", NVML_BYTES_UNKNOWN);
+        process("b", M(50));
+        process("b", NVML_BYTES_UNKNOWN);
+        promise("a", M(100));
+        promise("b", M(100));
+        end(M(40000));
+    }
+    ck_assert_str_eq(told, "a@0:+200>100 ");
 }
 
 END_TEST
@@ -433,6 +463,7 @@ int main(void)
     tcase_add_test(c, over_the_share);
     tcase_add_test(c, told_is_remembered);
     tcase_add_test(c, not_over);
+    tcase_add_test(c, a_part_alone_is_over);
     tcase_add_test(c, no_share_of_this_card);
     tcase_add_test(c, view);
     tcase_add_test(c, changed);

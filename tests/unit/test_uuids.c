@@ -1,7 +1,7 @@
 /* That the block of a node's UUIDs has the same texts. */
 #include "unit.h"
 
-#include "core/uuids.h"
+#include "core/state/uuids.h"
 
 #include <stdlib.h>
 

@@ -25,12 +25,12 @@ static void show_node(const char *name, const char *mem)
 /* The expected pods ask for half a card of 16, and 4 cores. */
 static void learn(void)
 {
-    struct policies *p = &s.service.cache.policies;
+    struct learned_costs *p = &s.service.cache.learned;
     const struct shape x = {.cpu = 4000, .cards = 1, .mem = 8};
     for (unsigned i = 0; i < 1000; i++)
         shapes_add(&p->market.shapes, &x);
-    ck_assert(policies_begin(p, &s.service.cache.nodes));
-    while (policies_step(p)) {
+    ck_assert(learned_costs_begin(p, &s.service.cache.nodes));
+    while (learned_costs_step(p)) {
     }
 }
 
@@ -43,7 +43,8 @@ START_TEST(a_pod_without_cards_leaves_the_cores_beside_cards)
     static const char zeros[] =
         "[{\"Host\":\"cards\",\"Score\":0},{\"Host\":\"bare\",\"Score\":0}]";
 
-    static const enum pack policies[] = {PACK_BID_PRICE, PACK_FGD, PACK_BINPACK, PACK_SPREAD};
+    static const enum policy policies[] = {POLICY_BID_PRICE, POLICY_FGD, POLICY_BINPACK,
+                                           POLICY_SPREAD};
 
     stage_open();
     show_node("cards", "16");
@@ -52,7 +53,7 @@ START_TEST(a_pod_without_cards_leaves_the_cores_beside_cards)
     answers("prioritize", NAMES(CORES_POD, "\"cards\",\"bare\""), zeros, OUTCOME_OK);
     learn();
     answers("prioritize", NAMES(CORES_POD, "\"cards\",\"bare\""),
-            pack_has_costs(policies[_i]) ? ranks : zeros, OUTCOME_OK);
+            policy_has_costs(policies[_i]) ? ranks : zeros, OUTCOME_OK);
     answers("prioritize", NAMES(WHOLE_POD, "\"cards\",\"bare\""), zeros, OUTCOME_OK);
     s.service.shortlist = 1;
     answers("filter", NAMES(CORES_POD, "\"cards\",\"bare\""),

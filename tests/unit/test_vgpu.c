@@ -136,6 +136,38 @@ START_TEST(an_unserved_pod_waits_in_each_phase)
 
 END_TEST
 
+/* The kubelet calls the plugin for all containers before it sets startTime, and HAMi's plugin then
+ * serves the pod that the lock names, whatever the annotations of another one are. Volcano's plugin
+ * goes by the annotations. */
+START_TEST(an_admitted_pod_waits_for_volcano_alone)
+{
+    static const enum dialect dialects[] = {DIALECT_HAMI, DIALECT_VGPU};
+    enum dialect d = dialects[_i];
+    struct rig r;
+    struct object o;
+    struct placement there;
+    all_dialects();
+    rig_init(&r);
+    set_node(&r, "n", d);
+    for (unsigned i = 0; i < 2; i++) {
+        object_pod(&o, "a", plain[d],
+                   _i == 0 ? "\"hami.io/bind-phase\":\"allocating\""
+                           : LIST("GPU-a,NVIDIA,8,0:") ",\"volcano.sh/bind-phase\":\"allocating\"",
+                   "n");
+        o.pod.phase = STR("Pending");
+        o.pod.admitted = i == 1;
+        struct cache_event e = {.type = CACHE_POD_SET, .pod = o.pod};
+        ck_assert_int_eq(rig_apply(&r, &e), OK);
+        object_end(&o);
+        ck_assert_int_eq(fit_of(&r, plain[d], "n", &there),
+                         i == 1 && d == DIALECT_HAMI ? VERDICT_FITS : VERDICT_SWAP);
+        ck_assert(i == 0 || d != DIALECT_HAMI || r.fx.changed); /* the waiting pods are tried */
+    }
+    rig_done(&r);
+}
+
+END_TEST
+
 static uint64_t reserve_second(struct rig *r, const char *uid)
 {
     struct object o;
@@ -536,6 +568,7 @@ int main(void)
     tcase_add_test(t, uuids_are_found_again);
     tcase_add_test(t, a_reservation_follows_its_card);
     tcase_add_loop_test(t, an_unserved_pod_waits_in_each_phase, 0, 4);
+    tcase_add_loop_test(t, an_admitted_pod_waits_for_volcano_alone, 0, 2);
     tcase_add_test(t, a_later_pod_has_a_later_second);
     tcase_add_test(t, hami_cordons_cards_by_uuid);
     tcase_add_test(t, each_card_has_a_limit_of_pods);

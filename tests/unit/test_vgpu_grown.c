@@ -1,9 +1,10 @@
 /* A card of HAMi's family that has grown between its reservation and the Binding. */
 #include "dialect_rig.h"
 
-#define HAMI_ONE(mem)                                                            \
-    HAMI_TABLE("[{\\\"id\\\":\\\"GPU-a\\\",\\\"count\\\":10,\\\"devmem\\\":" mem \
-               ",\\\"health\\\":true}]")
+#define HAMI_ONE(mem)                                                                         \
+    HAMI_TABLE(                                                                               \
+        "[{\\\"id\\\":\\\"GPU-a\\\",\\\"count\\\":10,\\\"devcore\\\":100,\\\"devmem\\\":" mem \
+        ",\\\"health\\\":true}]")
 #define HAMI_PERCENT(n) "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpumem-percentage\":\"" n "\""
 #define HAMI_WHOLE      HAMI("1", "8") ",\"nvidia.com/gpucores\":\"100\""
 

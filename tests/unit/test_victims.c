@@ -1,5 +1,5 @@
 /* The choice of victims for a pod that asks for memory of one card. */
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 
 #include "fail_alloc.h"
 #include "victims_rig.h"

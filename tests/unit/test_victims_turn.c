@@ -5,7 +5,7 @@
  *
  * VICTIMS_SEED=7 VICTIMS_CASES=1 build-test/tests/unit/test_victims_turn
  */
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 #include "dialect_rig.h"
 
 enum {

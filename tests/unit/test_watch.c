@@ -1,5 +1,5 @@
 /* The decoders of a watch's events, of a list's metadata, and of a Status. */
-#include "codec/watch.h"
+#include "objects/watch.h"
 #include "unit.h"
 
 #define ARENA_BYTES ((size_t)65536)

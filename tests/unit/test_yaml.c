@@ -1,8 +1,8 @@
 /* YAML to JSON: documents, anchors, tags, limits and refusals. */
-#include "codec/yaml.h"
+#include "json/yaml.h"
 
-#include "codec/limit.h"
 #include "unit.h"
+#include "json/limit.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* YAML scalars: which texts are numbers, bools or null, and their JSON. */
-#include "codec/yaml_scalar.h"
+#include "json/yaml_scalar.h"
 
 #include "unit.h"
 

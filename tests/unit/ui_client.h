@@ -4,11 +4,11 @@
 
 #include "base/limit.h"
 #include "base/map.h"
-#include "codec/jread.h"
 #include "daemon/page/ui_feed.h"
 #include "daemon/page/ui_quota.h"
 #include "daemon/page/ui_write.h"
 #include "raw_conn.h"
+#include "json/jread.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
 
 #include "base/limit.h"
 #include "base/log.h"
-#include "codec/extender.h"
 #include "daemon/daemon.h"
+#include "extender/extender.h"
 #include "raw_conn.h"
 
 #include <fcntl.h>
@@ -91,7 +91,7 @@ static inline void stage_close(void)
     s.service.embedded = embedded_free(s.service.embedded);
     budgets_done(&s.service.budgets);
     measured_done(&s.service.measured);
-    judge_memo_done(&s.service.judge_memo);
+    evaluation_memo_done(&s.service.evaluation_memo);
     cache_done(&s.service.cache);
     s.service.loop = loop_free(s.service.loop);
 }

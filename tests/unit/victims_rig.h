@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cache_rig.h"
-#include "core/gpushare.h"
-#include "core/victims.h"
+#include "core/dialect/gpushare.h"
+#include "core/preempt/victims.h"
 
 #include <stdio.h>
 

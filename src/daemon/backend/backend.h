@@ -5,9 +5,9 @@
 #pragma once
 
 #include "base/arena.h"
-#include "codec/kube.h"
 #include "io/limit.h"
 #include "io/loop.h"
+#include "objects/kube.h"
 
 enum post_result {
     POST_CREATED,      /* the pod is bound */
@@ -75,7 +75,7 @@ struct backend {
 static inline enum errc _must_use_ backend_call_init(struct backend_call *c, struct backend *b)
 {
     *c = (struct backend_call){.backend = b, .get = GET_FAILED}; /* nothing has been read */
-    arena_init(&c->arena, LIMIT_REPLY_BYTES);
+    arena_init(&c->arena, LIMIT_OBJECT_ARENA);
     if (b->open == NULL)
         return OK;
     c->task = b->open(c);

@@ -9,8 +9,9 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/kube_budget.h"
 #include "kube/reflector.h"
+#include "objects/kube.h"
+#include "objects/kube_budget.h"
 
 #define WATCH_QUIET_MS 180000
 #define AGAIN_MS       10000
@@ -46,7 +47,20 @@ static void budget_feed_on_begin(void *ctx)
     budgets_list_begin(f->s.budgets);
 }
 
-/* Decodes one object. False: it is invalid or too large for memory; that is logged. */
+/* Of a budget that can't be read only its existence counts: it selects all pods of its namespace.
+ */
+static void budget_feed_read_place(struct budget_feed *f, struct str json, struct budget_view *ret)
+{
+    struct jread r;
+    arena_reset(&f->arena);
+    jread_init(&r, json, &f->arena);
+    *ret = (struct budget_view){.name = kube_read_of(&r, STR("metadata"), STR("name")),
+                                .selects = true};
+    jread_init(&r, json, &f->arena);
+    ret->namespace = kube_read_of(&r, STR("metadata"), STR("namespace"));
+}
+
+/* Decodes one object. False: memory is short, or it has no name; that is logged. */
 static bool budget_feed_read_object(struct budget_feed *f, struct str json, struct budget_view *ret)
 {
     struct jread r;
@@ -58,6 +72,13 @@ static bool budget_feed_read_object(struct budget_feed *f, struct str json, stru
         return true;
     if (e.code == OK)
         (void)err_set(&e, ERR_SYNTAX, "it has no metadata.name or no metadata.namespace");
+    budget_feed_read_place(f, json, ret);
+    if (e.code != ERR_NOMEM && ret->name.n > 0 && ret->namespace.n > 0) {
+        log_error("a PodDisruptionBudget can't be read: it selects all pods of its namespace",
+                  kv_str("namespace", ret->namespace), kv_str("name", ret->name),
+                  kv_cstr("error", e.text));
+        return true;
+    }
     budgets_list_tear(f->s.budgets);
     log_error("an object can't be read and is left out", kv_cstr("kind", "PodDisruptionBudget"),
               kv_str("name", ret->name), kv_cstr("error", e.text));

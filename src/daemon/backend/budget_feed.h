@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/budget.h"
+#include "core/preempt/budget.h"
 #include "kube/kube_api.h"
 #include "kube/reflector.h"
 

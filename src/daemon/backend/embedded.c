@@ -7,11 +7,11 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "codec/yaml.h"
-#include "core/request.h"
+#include "core/request/request.h"
 #include "daemon/backend/pod_edit.h"
 #include "daemon/limit.h"
 #include "kube/ingest.h"
+#include "json/yaml.h"
 
 struct stored_pod {
     struct str key; /* NAMESPACE/NAME; key and uid are stored behind the struct */
@@ -202,18 +202,28 @@ static enum errc embedded_load_node(struct embedded *c, struct str json, struct 
     return code == OK ? embedded_taken_in(c, ingest_node, json, false, reterr) : code;
 }
 
-/* A pod of the file that can't be stored. Of one that can't be read the cache takes what it can: a
- * bound one must not make its node look free. */
+/* A pod of the file that can't be stored. If it is bound and can't be read, no pod is placed on its
+ * node: it must not look free. The UID may be missing, or be another pod's. */
 static enum errc embedded_leave_out(struct embedded *c, struct str json, struct err *e)
 {
-    struct pod_view view;
+    struct cache_event event = {.type = CACHE_POD_SET};
+    struct effect effect;
+    struct uid_text uid;
     struct err unread = ERR_INIT;
     log_warn("a pod of the cluster file is left out", kv_cstr("error", e->text));
     *e = (struct err)ERR_INIT;
-    if (embedded_read_pod(c, json, &view, &unread) == OK ||
-        embedded_taken_in(c, ingest_pod, json, false, &unread) != ERR_NOMEM)
+    if (embedded_read_pod(c, json, &event.pod, &unread) == OK)
         return OK;
-    return err_set(e, ERR_NOMEM, "out of memory");
+    kube_read_pod_anyway(json, &c->arena, str_of(unread.text), &event.pod);
+    if (!pod_view_bound(&event.pod))
+        return OK;
+    event.pod.uid = embedded_make_uid(c->loop, &uid);
+    if (cache_apply(c->ingest.cache, &event, loop_wall_ns(c->loop), &effect) != OK)
+        return err_set(e, ERR_NOMEM, "out of memory");
+    log_error("a pod can't be read: if it is bound, its node gets no new pods",
+              kv_str("namespace", event.pod.namespace), kv_str("pod", event.pod.name),
+              kv_str("node", event.pod.node), kv_cstr("error", unread.text));
+    return OK;
 }
 
 /* The kind of an item in a PodList, which has none of its own, follows from list_kind. */

@@ -13,8 +13,8 @@
  */
 #pragma once
 
-#include "core/cache.h"
-#include "core/measured.h"
+#include "core/cache/cache.h"
+#include "core/state/measured.h"
 #include "daemon/backend/backend.h"
 #include "io/http_server.h"
 

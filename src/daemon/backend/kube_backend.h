@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "core/cache.h"
-#include "core/measured.h"
+#include "core/cache/cache.h"
+#include "core/state/measured.h"
 #include "daemon/backend/backend.h"
 #include "daemon/backend/dra_feed.h"
 #include "daemon/backend/leadership.h"

@@ -7,10 +7,11 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/jread.h"
-#include "codec/jwrite.h"
 #include "daemon/backend/leader_label_step.h"
 #include "daemon/backend/proof.h"
+#include "json/jcut.h"
+#include "json/jread.h"
+#include "json/jwrite.h"
 
 #define LOOK_MS         500
 #define CALL_TIMEOUT_MS 5000
@@ -37,7 +38,10 @@ struct leader_label {
     struct deferred look_now;
     struct deferred unsent; /* reports a call that was not sent: no memory for it */
     struct kube_call call;
-    struct arena arena; /* of the answer */
+    struct jcut cut;                  /* of a list */
+    struct leader_label_input listed; /* what it has so far */
+    struct err unread;                /* why an object of it can't be read; OK: each can */
+    struct arena arena;               /* of the answer, or of one object of a list */
     struct buf path;
     struct buf body;
     struct buf namespace;
@@ -94,27 +98,43 @@ static void leader_label_sort_in(struct leader_label *l, const struct labelled_p
     }
 }
 
+/* One that can't be read must not hide the others. */
+static enum errc leader_label_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                                       struct err *reterr)
+{
+    struct leader_label *l = ctx;
+    struct jread r;
+    (void)reterr;
+    if (kind != JCUT_ITEM)
+        return OK;
+    arena_reset(&l->arena);
+    jread_init(&r, piece, &l->arena);
+    struct labelled_pod v = leader_label_read_pod(&r);
+    if (jread_finish(&r, &l->unread) == OK)
+        leader_label_sort_in(l, &v, &l->listed);
+    else
+        (void)err_wrap(&l->unread, "pod %.*s", STR_ARG(v.name));
+    return OK;
+}
+
+static enum errc leader_label_on_chunk(struct http_call *http, struct str chunk, struct err *reterr)
+{
+    return jcut_push(&CONTAINER_OF(http, struct leader_label, call.http)->cut, chunk, reterr);
+}
+
+/* The others lose the label first, then it counts as a failure that one can't be read. */
 static enum errc leader_label_read_list(struct leader_label *l, struct leader_label_input *in,
                                         struct err *reterr)
 {
-    struct jread r;
-    struct str key;
-    buf_clear(&l->other_pod, SIZE_MAX);
-    buf_clear(&l->other_uid, SIZE_MAX);
-    jread_init(&r, buf_str(&l->call.http.reply), &l->arena);
-    jread_object (&r, key) {
-        if (!str_eq(key, STR("items")) || jread_type(&r) != JTYPE_ARRAY) {
-            jread_skip(&r);
-            continue;
-        }
-        jread_array (&r) {
-            struct labelled_pod v = leader_label_read_pod(&r);
-            leader_label_sort_in(l, &v, in);
-        }
-    }
-    enum errc code = jread_finish(&r, reterr);
+    enum errc code = jcut_finish(&l->cut, reterr);
     if (code == OK && (buf_failed(&l->other_pod) || buf_failed(&l->other_uid)))
         code = err_set(reterr, ERR_NOMEM, "no memory for a list of pods");
+    if (code == OK && !l->listed.other && l->unread.code != OK) {
+        *reterr = l->unread;
+        code = l->unread.code;
+    }
+    if (code == OK)
+        *in = l->listed;
     return code;
 }
 
@@ -247,6 +267,7 @@ static void leader_label_start(struct leader_label *l, const char *method)
     bool patches = l->body.n > 0;
     l->call.http = (struct http_call){
         .timeout_ms = CALL_TIMEOUT_MS,
+        .on_chunk = l->state.call == LEADER_LABEL_LIST ? leader_label_on_chunk : NULL,
         .body = patches ? buf_str(&l->body) : STR_NULL,
         .content_type = patches ? STR("application/merge-patch+json") : STR_NULL,
         .on_done = leader_label_on_done,
@@ -273,6 +294,11 @@ static void leader_label_list(struct leader_label *l)
     kube_put_escaped(&l->path, STR(LEADER_LABEL_KEY "="));
     kube_put_escaped(&l->path, buf_str(&l->lease));
     buf_put(&l->path, STR("&limit=" PODS_MAX));
+    jcut_reset(&l->cut);
+    l->listed = (struct leader_label_input){.event = LEADER_LABEL_ON_DONE};
+    l->unread = (struct err)ERR_INIT;
+    buf_clear(&l->other_pod, SIZE_MAX);
+    buf_clear(&l->other_uid, SIZE_MAX);
     leader_label_start(l, "GET");
 }
 
@@ -389,6 +415,7 @@ enum errc leader_label_new(const struct leader_label_settings *s, struct leader_
                                .unsent = {.run = leader_label_on_unsent},
                                .last = ERR_INIT};
     arena_init(&l->arena, LIMIT_REPLY_BYTES);
+    jcut_init(&l->cut, JCUT_LIST, LIMIT_OBJECT_BYTES, leader_label_on_piece, l);
     buf_init(&l->path, PATH_MAX_BYTES);
     buf_init(&l->body, PATH_MAX_BYTES);
     buf_init(&l->other_pod, NAME_MAX_BYTES);
@@ -417,6 +444,7 @@ struct leader_label *leader_label_free(struct leader_label *l)
     deferred_cancel(&l->unsent);
     kube_call_cancel(&l->call);
     kube_call_done(&l->call);
+    jcut_done(&l->cut);
     arena_done(&l->arena);
     buf_done(&l->path);
     buf_done(&l->body);

@@ -1,7 +1,7 @@
 /* Copies the Pod member by member as raw JSON, and replaces only the members that change. */
 #include "daemon/backend/pod_edit.h"
 
-#include "core/request.h"
+#include "core/request/request.h"
 
 static bool pod_edit_is_one_of(struct str key, const struct str *names, size_t n)
 {

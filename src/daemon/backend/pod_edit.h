@@ -1,7 +1,7 @@
 /* Changes to a Pod's JSON that an API server would make; for the embedded cluster. */
 #pragma once
 
-#include "codec/kube.h"
+#include "objects/kube.h"
 
 struct pod_edit {
     struct str namespace;

@@ -1,9 +1,9 @@
 /* What the API server's answer to a Binding proves about its outcome. */
 #pragma once
 
-#include "codec/watch.h"
 #include "daemon/backend/backend.h"
 #include "io/http_client.h"
+#include "objects/watch.h"
 
 /*
  * Whether the API server itself has refused a request that writes, and so has changed nothing; *ret

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "daemon/bind/bind_op.h"
 #include "daemon/bind/unlock.h"
-#include "daemon/metrics/metrics.h"
+#include "daemon/outcome.h"
 
 /* Limit for one call to the API server; the whole bind has the binder's timeout_ms. */
 #define CALL_TIMEOUT_MS 10000
@@ -131,8 +131,7 @@ static void bind_begin(struct binder *b, struct http_request *r, const struct bi
     }
     op->met = known != NULL;
     if (known != NULL && !bind_op_needs_pod(known->request) && request_wants(known->request)) {
-        op->said_allocation = known->said_allocation;
-        op->said_cores = known->said_cores;
+        op->former = known->former;
         op->binding.version = known->version;
         bind_reserve(op, known->request);
         return;
@@ -208,8 +207,7 @@ static void bind_looked_up(struct backend_call *c)
         bind_end(op, STR(""));
         return;
     }
-    op->said_allocation = c->pod.said_allocation;
-    op->said_cores = c->pod.said_cores;
+    op->former = c->pod.former;
     op->binding.version = c->pod.version;
     bind_reserve(op, &request);
 }
@@ -524,8 +522,8 @@ static void bind_end(struct bind_op *op, struct str error)
     bind_op_answer(op, error);
     assert(op->waiters == NULL);
     bind_unlink(op);
-    if (bind_op_must_unlock(op, b->cache, error.n > 0))
-        unlock_begin(&b->unlocker, op);
+    if (op->lock.tried)
+        unlock_begin(&b->unlocker, op, error.n > 0);
     else
         bind_retire(op);
     bind_give_turn(b, op->node);
@@ -557,7 +555,7 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
     b->counts = s->counts == NULL ? &b->own : s->counts;
     b->work = s->work == NULL ? &b->own_work : s->work;
     list_init(&b->ops);
-    b->unlocker = (struct unlocker){.loop = s->loop, .ended = bind_retire};
+    b->unlocker = (struct unlocker){.loop = s->loop, .cache = s->cache, .ended = bind_retire};
     list_init(&b->unlocker.ops);
     list_init(&b->ended);
     b->reap.run = bind_reap;

@@ -9,11 +9,11 @@
  */
 #pragma once
 
-#include "codec/expo.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "daemon/bind/bind_step.h"
 #include "io/http_server.h"
 #include "kube/events.h"
+#include "report/expo.h"
 
 struct binder;
 struct kube_api;

@@ -6,13 +6,14 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/allocation.h"
-#include "codec/limit.h"
-#include "codec/seats.h"
-#include "core/fit.h"
-#include "core/vgpu.h"
+#include "core/limit.h"
+#include "core/place/fit.h"
+#include "core/state/vgpu.h"
 #include "daemon/bind/bind.h"
-#include "daemon/metrics/metrics.h"
+#include "daemon/outcome.h"
+#include "objects/allocation.h"
+#include "objects/limit.h"
+#include "objects/seats.h"
 #include "report/reason.h"
 
 #include <stdio.h>
@@ -200,6 +201,11 @@ static bool bind_op_annotate_other(struct bind_op *op, const struct pod *p)
     return b->n_seats > 0;
 }
 
+/* HAMi's family writes the texts twice. */
+static_assert(LIMIT_ANNOTATIONS_BYTES + 2 * LIMIT_ALLOCATION_BYTES + 16 * KIB <=
+                  LIMIT_ANNOTATIONS_API_BYTES,
+              "no room for the annotations of a Binding, and for a few others");
+
 /* Completes op->binding for the cards that p holds. False: allocation failed. */
 static bool bind_op_annotate(struct bind_op *op, const struct pod *p)
 {
@@ -213,16 +219,17 @@ static bool bind_op_annotate(struct bind_op *op, const struct pod *p)
     size_t allocation = op->texts.n;
     if (h->n_shares > 0 && !request_plain(p->request))
         allocation_write(&op->texts, h, ALLOCATION_OF_MEM);
-    else if (op->said_allocation)
+    else if (op->former.allocation)
         allocation_write_plain(&op->texts, p->request, (uint32_t)MAX_OF(p->card, 0));
     size_t cores = op->texts.n;
-    if (op->said_cores || bind_op_grants_cores(h))
+    if (op->former.cores || bind_op_grants_cores(h))
         allocation_write(&op->texts, h, ALLOCATION_OF_CORES);
     if (buf_failed(&op->texts))
         return false;
     b->idx = (struct str){op->texts.p, allocation};
     b->allocation = (struct str){op->texts.p + allocation, cores - allocation};
     b->cores = (struct str){op->texts.p + cores, op->texts.n - cores};
+    b->vacated = op->former.vacated;
     return true;
 }
 
@@ -444,18 +451,4 @@ void bind_op_stop_locking(struct bind_op *op, uint64_t now_ms)
     node_lock_cancel(&op->lock);
     op->locking = false;
     (void)bind_step(&op->machine, &unsent, now_ms);
-}
-
-/* Whether the plugin has served the pod, as the watch shows, or a read after the last Binding. */
-static bool bind_op_is_served(const struct bind_op *op, const struct pod *p)
-{
-    enum dialect d = op->binding.dialect;
-    return (p != NULL && p->assigned) ||
-           (op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid) &&
-            str_eq(op->call.pod.said[d].assigned, dialect_served(d)));
-}
-
-bool bind_op_must_unlock(const struct bind_op *op, const struct cache *cache, bool failed)
-{
-    return op->lock.tried && (failed || bind_op_is_served(op, cache_pod(cache, op->uid)));
 }

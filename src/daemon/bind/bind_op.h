@@ -8,11 +8,11 @@
 #pragma once
 
 #include "base/list.h"
-#include "codec/extender.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
 #include "daemon/backend/backend.h"
 #include "daemon/bind/bind_step.h"
 #include "daemon/bind/node_lock.h"
+#include "extender/extender.h"
 #include "io/http_server.h"
 #include "kube/events.h"
 
@@ -44,15 +44,13 @@ struct bind_op {
     uint64_t start_ms;
     uint64_t sent_ns; /* when the last Binding was sent, by loop_clock_ns */
     unsigned writes;
-    unsigned char outcome; /* enum metrics_outcome, of the waiting requests */
+    unsigned char outcome; /* enum request_outcome, of the waiting requests */
     bool reserved;         /* the cache holds a card for the pod */
-    bool said_allocation; /* the pod has this annotation from an earlier Binding; ours overwrites it
-                           */
-    bool said_cores;
-    bool started; /* its look-up is done: queued for the node, or further */
-    bool reread;  /* the look-up was repeated after a 401 */
-    bool met;     /* the watch or a read has shown the pod */
-    bool locking; /* the next Binding waits for the lock */
+    struct former former;  /* what the Binding overwrites */
+    bool started;          /* its look-up is done: queued for the node, or further */
+    bool reread;           /* the look-up was repeated after a 401 */
+    bool met;              /* the watch or a read has shown the pod */
+    bool locking;          /* the next Binding waits for the lock */
     /* For unlock.c. */
     struct unlocker *unlocker;
     uint64_t unlock_until_ms;
@@ -153,7 +151,3 @@ bool bind_op_needs_lock(const struct bind_op *op);
 
 /* Cancels the take of the lock. No Binding is under way, so no doubt about one begins. */
 void bind_op_stop_locking(struct bind_op *op, uint64_t now_ms);
-
-/* A pod that is not bound here leaves no lock behind. The plugin removes that of a bound pod, but
- * it may have served the pod before the last Binding took the lock again. */
-bool bind_op_must_unlock(const struct bind_op *op, const struct cache *cache, bool failed);

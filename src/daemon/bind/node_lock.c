@@ -2,13 +2,13 @@
  * pkg/scheduler/plugins/util/nodelock do the same, without a value that tells a repeated PATCH. */
 #include "daemon/bind/node_lock.h"
 
-#include "codec/jwrite.h"
-#include "codec/kube.h"
-#include "codec/lock.h"
-#include "codec/stamp.h"
-#include "core/request.h"
+#include "core/request/request.h"
 #include "daemon/backend/proof.h"
 #include "io/limit.h"
+#include "objects/kube.h"
+#include "objects/lock.h"
+#include "objects/stamp.h"
+#include "json/jwrite.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static void node_lock_get(struct node_lock *l);
 
 void node_lock_init(struct node_lock *l)
 {
-    arena_init(&l->arena, LIMIT_REPLY_BYTES);
+    arena_init(&l->arena, LIMIT_OBJECT_ARENA);
     buf_init(&l->body, 64 * KIB);
     buf_init(&l->version, 4 * KIB);
     buf_init(&l->late, 4 * KIB);
@@ -331,7 +331,8 @@ static void node_lock_got(struct http_call *http)
         return;
     }
     if (l->err.code == OK)
-        (void)err_set(&l->err, ERR_SYNTAX, "the answer to a GET of a node is no node");
+        (void)err_set(&l->err, ERR_SYNTAX, "it has no resourceVersion");
+    (void)err_wrap(&l->err, "node %.*s can't be read", STR_ARG(l->node));
     node_lock_end(l, NODE_LOCK_FAILED);
 }
 

@@ -20,7 +20,7 @@
  */
 #pragma once
 
-#include "core/lock.h"
+#include "core/state/lock.h"
 #include "kube/kube_api.h"
 
 enum node_lock_result {

@@ -8,9 +8,9 @@
 
 #include "base/file.h"
 #include "base/value.h"
-#include "codec/jread.h"
-#include "codec/yaml.h"
 #include "daemon/config/config_table.h"
+#include "json/jread.h"
+#include "json/yaml.h"
 
 /* For the file as JSON, and for copies of some strings. */
 #define ARENA_MAX (4 * LIMIT_FILE_BYTES)

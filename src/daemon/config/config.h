@@ -15,8 +15,8 @@
 
 #include "base/arena.h"
 #include "base/log.h"
-#include "core/pack.h"
-#include "core/swap.h"
+#include "core/request/policy.h"
+#include "core/state/swap.h"
 #include "daemon/config/config_value.h"
 #include "daemon/limit.h"
 #include "io/limit.h"
@@ -99,11 +99,11 @@
     X(BOOL, shrink_after_init, "shrink-after-init", "false", 0, 0, NULL,                           \
       "when the init containers have ended, give the memory that only they need to other pods; "   \
       "after a reboot of the node they run again and need it")                                     \
-    X(PACK, node_policy, "node-policy", "bid-price", 0, 0, NULL,                                   \
+    X(POLICY, node_policy, "node-policy", "bid-price", 0, 0, NULL,                                 \
       "for prioritize and shortlist: the best node for a pod without a policy of its own is the "  \
       "fullest (binpack) or the emptiest (spread) that fits, or the one where the pods that are "  \
       "expected lose least (fgd, bid-price); these two choose the cards, too")                     \
-    X(PACK, card_policy, "card-policy", "binpack", 0, 0, NULL,                                     \
+    X(POLICY, card_policy, "card-policy", "binpack", 0, 0, NULL,                                   \
       "a pod without a policy of its own gets the fullest (binpack) or the emptiest (spread) "     \
       "card that fits, or the one where the pods that are expected lose least (fgd, bid-price); "  \
       "a node-policy of fgd or bid-price takes the place of binpack")                              \
@@ -111,6 +111,10 @@
       "the device plugins whose pods and nodes cardpack serves: gpushare (and cardpack-node), "    \
       "volcano, elastic, tencent, volcano-vgpu, hami; a node has one of them, and a pod goes to "  \
       "nodes of its own")                                                                          \
+    X(RESOURCES, card_resources, "card-resources", "", 0, 0, NULL,                                 \
+      "further resources by which another device plugin gives out the cards of a node or parts "   \
+      "of them, beside nvidia.com/gpu, nvidia.com/gpu.* and nvidia.com/mig-*: no pod shares a "    \
+      "card with a pod that has one; a name may end with *")                                       \
     X(SWAP_GUARD, swap_guard, "swap-guard", "prefer", 0, 0, NULL,                                  \
       "gpushare's device plugin may swap the cards of two pods of one size that start at the "     \
       "same time: ignore that (off), or prefer or require nodes where it can't happen")            \
@@ -144,6 +148,7 @@
 #define CONFIG_FIELD_PATH       struct str
 #define CONFIG_FIELD_NAME       struct str
 #define CONFIG_FIELD_NAMES      struct str
+#define CONFIG_FIELD_RESOURCES  struct str
 #define CONFIG_FIELD_PORT       uint16_t
 #define CONFIG_FIELD_DURATION   uint64_t
 #define CONFIG_FIELD_SIZE       size_t
@@ -151,7 +156,7 @@
 #define CONFIG_FIELD_BOOL       bool
 #define CONFIG_FIELD_LOG_LEVEL  enum log_level
 #define CONFIG_FIELD_LOG_FORMAT enum config_log_format
-#define CONFIG_FIELD_PACK       enum pack
+#define CONFIG_FIELD_POLICY     enum policy
 #define CONFIG_FIELD_SWAP_GUARD enum swap_guard
 #define CONFIG_FIELD_DIALECTS   unsigned
 #define CONFIG_FIELD_DRA        enum config_dra

@@ -22,6 +22,7 @@ struct config_value config_get(const struct config *c, enum config_row row)
     case CONFIG_PATH:
     case CONFIG_NAME:
     case CONFIG_NAMES:
+    case CONFIG_RESOURCES:
         v.text = *(const struct str *)field;
         break;
     case CONFIG_PORT:
@@ -46,8 +47,8 @@ struct config_value config_get(const struct config *c, enum config_row row)
     case CONFIG_LOG_FORMAT:
         v.number = *(const enum config_log_format *)field;
         break;
-    case CONFIG_PACK:
-        v.number = *(const enum pack *)field;
+    case CONFIG_POLICY:
+        v.number = *(const enum policy *)field;
         break;
     case CONFIG_SWAP_GUARD:
         v.number = *(const enum swap_guard *)field;
@@ -67,6 +68,7 @@ void config_put(struct config *c, enum config_row row, const struct config_value
     case CONFIG_PATH:
     case CONFIG_NAME:
     case CONFIG_NAMES:
+    case CONFIG_RESOURCES:
         *(struct str *)field = v->text;
         break;
     case CONFIG_PORT:
@@ -91,8 +93,8 @@ void config_put(struct config *c, enum config_row row, const struct config_value
     case CONFIG_LOG_FORMAT:
         *(enum config_log_format *)field = (enum config_log_format)v->number;
         break;
-    case CONFIG_PACK:
-        *(enum pack *)field = (enum pack)v->number;
+    case CONFIG_POLICY:
+        *(enum policy *)field = (enum policy)v->number;
         break;
     case CONFIG_SWAP_GUARD:
         *(enum swap_guard *)field = (enum swap_guard)v->number;

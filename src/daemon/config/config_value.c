@@ -2,9 +2,10 @@
 #include "daemon/config/config_value.h"
 
 #include "base/value.h"
-#include "codec/jwrite.h"
-#include "core/dialect.h"
-#include "core/pack.h"
+#include "core/dialect/card_resources.h"
+#include "core/dialect/dialect.h"
+#include "core/request/policy.h"
+#include "json/jwrite.h"
 
 static enum errc config_value_must_be(struct err *e, struct str text, const char *what)
 {
@@ -19,7 +20,7 @@ static enum errc config_value_parse_word(enum config_type type, struct str text,
     struct buf all = BUF_ON(bytes);
     unsigned i = 0;
     if (value_read_word(text, config_type_name(type), &i)) {
-        *ret = type == CONFIG_BOOL ? i == 0 : type == CONFIG_PACK ? i + PACK_BINPACK : i;
+        *ret = type == CONFIG_BOOL ? i == 0 : type == CONFIG_POLICY ? i + POLICY_BINPACK : i;
         return OK;
     }
     value_put_words(&all, config_type_name(type));
@@ -35,6 +36,16 @@ static enum errc config_value_parse_dialects(struct str text, uint64_t *ret, str
                                     "one or more of gpushare, volcano, elastic, tencent, "
                                     "volcano-vgpu and hami, with commas");
     *ret = set;
+    return OK;
+}
+
+static enum errc config_value_parse_resources(struct str text, struct config_value *ret,
+                                              struct err *reterr)
+{
+    struct str bad;
+    if (!card_resources_check(text, &bad))
+        return config_value_must_be(reterr, bad, CARD_RESOURCES_EXPECTED);
+    *ret = (struct config_value){.text = text};
     return OK;
 }
 
@@ -90,6 +101,8 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
             return config_value_must_be(reterr, text,
                                         "names with one comma between each two, or empty");
         break;
+    case CONFIG_RESOURCES:
+        return config_value_parse_resources(text, ret, reterr);
     case CONFIG_DURATION:
         if (!value_read_duration(text, &v.number))
             return config_value_must_be(reterr, text, "a duration such as 30s, 1m30s or 500ms");
@@ -107,7 +120,7 @@ enum errc config_value_parse(enum config_type type, struct str text, uint64_t mi
     case CONFIG_BOOL:
     case CONFIG_LOG_LEVEL:
     case CONFIG_LOG_FORMAT:
-    case CONFIG_PACK:
+    case CONFIG_POLICY:
     case CONFIG_SWAP_GUARD:
     case CONFIG_DRA:
         if (config_value_parse_word(type, text, &v.number, reterr) != OK)
@@ -189,6 +202,7 @@ void config_value_print(enum config_type type, const struct config_value *v, str
     case CONFIG_PATH:
     case CONFIG_NAME:
     case CONFIG_NAMES:
+    case CONFIG_RESOURCES:
         config_value_print_text(v->text, out);
         break;
     case CONFIG_DURATION:
@@ -206,8 +220,8 @@ void config_value_print(enum config_type type, const struct config_value *v, str
     case CONFIG_DRA:
         buf_put(out, value_word(config_type_name(type), (unsigned)v->number));
         break;
-    case CONFIG_PACK:
-        buf_put(out, str_of(pack_name((enum pack)v->number)));
+    case CONFIG_POLICY:
+        buf_put(out, str_of(policy_name((enum policy)v->number)));
         break;
     case CONFIG_DIALECTS:
         dialects_write((unsigned)v->number, out);
@@ -228,6 +242,8 @@ const char *config_type_name(enum config_type type)
         return "NAME";
     case CONFIG_NAMES:
         return "NAME,...";
+    case CONFIG_RESOURCES:
+        return "RESOURCE,...";
     case CONFIG_DURATION:
         return "DURATION";
     case CONFIG_SIZE:
@@ -240,8 +256,8 @@ const char *config_type_name(enum config_type type)
         return "debug|info|warn|error";
     case CONFIG_LOG_FORMAT:
         return "auto|logfmt|json";
-    case CONFIG_PACK:
-        return "binpack|spread|fgd|bid-price";
+    case CONFIG_POLICY:
+        return POLICY_WORDS;
     case CONFIG_SWAP_GUARD:
         return "off|prefer|require";
     case CONFIG_DIALECTS:

@@ -12,13 +12,14 @@ enum config_type {
     CONFIG_PATH,       /* any text, "" for none */
     CONFIG_NAME,       /* a Kubernetes object's name; min and max bound its length */
     CONFIG_NAMES,      /* "a,b", "" for none */
+    CONFIG_RESOURCES,  /* of core/dialect/card_resources.h: "a.com/gpu,b.com/mig-*", "" for none */
     CONFIG_DURATION,   /* "30s", "1m30s", "500ms", "0"; kept in ms */
     CONFIG_SIZE,       /* "32MiB", "64KiB", "1GiB", "4096"; kept in bytes */
     CONFIG_COUNT,      /* a number */
     CONFIG_BOOL,       /* "true", "false" */
     CONFIG_LOG_LEVEL,  /* of enum log_level */
     CONFIG_LOG_FORMAT, /* of enum config_log_format */
-    CONFIG_PACK,       /* of enum pack: the names in core/pack.h */
+    CONFIG_POLICY,     /* of enum policy: the names in core/request/policy.h */
     CONFIG_SWAP_GUARD, /* of enum swap_guard: "off", "prefer", "require" */
     CONFIG_DIALECTS,   /* "gpushare,volcano"; kept as a set of enum dialect */
     CONFIG_DRA,        /* of enum config_dra */
@@ -37,7 +38,7 @@ enum config_dra {
 };
 
 struct config_value {
-    struct str text; /* of text types (address, path, name, names); borrowed */
+    struct str text; /* of text types (address, path, name, names, resources); borrowed */
     uint64_t number; /* of all others: number, ms, bytes, 0 or 1, enum */
 };
 

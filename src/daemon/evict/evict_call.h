@@ -1,9 +1,9 @@
 /* One call to the Eviction API, and what its answer means. */
 #pragma once
 
-#include "codec/eviction.h"
 #include "daemon/evict/evict_step.h"
 #include "kube/kube_api.h"
+#include "objects/eviction.h"
 
 struct evict_call {
     /* Set by the caller once. */

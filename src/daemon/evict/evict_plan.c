@@ -1,7 +1,7 @@
 /* Asks victims_choose for each node of the question and copies the cheapest plan. */
 #include "daemon/evict/evict_plan.h"
 
-#include "core/fit.h"
+#include "core/place/fit.h"
 #include "daemon/limit.h"
 
 /* STEPS: the most placement attempts of one plan, all nodes together. STEPS_MIN: what each node

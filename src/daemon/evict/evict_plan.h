@@ -1,8 +1,8 @@
 /* Chooses the victims for a pod: the cheapest set (see victims.h) of all nodes that refused it. */
 #pragma once
 
-#include "core/cache.h"
-#include "core/victims.h"
+#include "core/cache/cache.h"
+#include "core/preempt/victims.h"
 #include "daemon/evict/refusals.h"
 
 struct evict_question {

@@ -11,12 +11,12 @@
  */
 #pragma once
 
-#include "core/budget.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
+#include "core/preempt/budget.h"
 #include "daemon/backend/backend.h"
 #include "daemon/evict/evict_step.h"
 #include "kube/events.h"
-#include "report/judge.h"
+#include "report/evaluate.h"
 
 struct evictor;
 
@@ -52,4 +52,4 @@ struct evictor *evictor_free(struct evictor *e);
  * no change follows. After an error kube-scheduler tries the pod again by itself.
  */
 struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
-                            const struct judgement *j);
+                            const struct evaluation *j);

@@ -42,7 +42,7 @@ static const char *const outcomes[OUTCOME_COUNT] = {[OUTCOME_OK] = "ok",
 void metrics_answered(void *service, const struct http_request *r, unsigned status)
 {
     struct service *s = service;
-    enum metrics_outcome outcome = (enum metrics_outcome)r->outcome;
+    enum request_outcome outcome = (enum request_outcome)r->outcome;
     assert(r->kind < METRICS_VERBS && outcome < OUTCOME_COUNT);
     if (outcome == OUTCOME_UNSAID)
         outcome = status < 400 ? OUTCOME_OK : OUTCOME_ERROR;

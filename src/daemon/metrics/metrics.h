@@ -8,12 +8,13 @@
  */
 #pragma once
 
-#include "codec/expo.h"
 #include "daemon/backend/budget_feed.h"
 #include "daemon/backend/kube_backend.h"
 #include "daemon/bind/bind.h"
 #include "daemon/evict/evict_step.h"
+#include "daemon/outcome.h"
 #include "io/http_server.h"
+#include "report/expo.h"
 
 struct service;
 
@@ -40,16 +41,6 @@ enum metrics_verb {
     METRICS_EMBEDDED, /* pods of an embedded cluster */
     METRICS_PROBE,    /* /healthz, /livez, /readyz, /version */
     METRICS_VERBS
-};
-
-/* How a request was answered: http_request.outcome. */
-enum metrics_outcome {
-    OUTCOME_UNSAID, /* by the status: OK below 400, else ERROR */
-    OUTCOME_OK,
-    OUTCOME_REFUSED,  /* no node is feasible, or not this one; or the request is not allowed */
-    OUTCOME_IN_DOUBT, /* bind: the result is unknown */
-    OUTCOME_ERROR,
-    OUTCOME_COUNT
 };
 
 struct metrics {

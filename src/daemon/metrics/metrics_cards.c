@@ -52,10 +52,13 @@ struct totals {
     int64_t unplaced;
     uint64_t unreadable;
     uint64_t pods[POD_BOUND + 1];
+    uint64_t locks[2]; /* held, ignored */
 };
 
-static void metrics_cards_add_node(struct totals *t, const struct node *n)
+static void metrics_cards_add_node(struct totals *t, const struct node *n, uint64_t now_s)
 {
+    t->locks[0] += n->locked ? 1 : 0;
+    t->locks[1] += n->lock != NULL && lock_is_odd(n->lock, now_s) ? 1 : 0;
     t->faults[n->fault]++;
     t->memory += n->total;
     t->allocated += n->used;
@@ -71,12 +74,12 @@ static void metrics_cards_add_node(struct totals *t, const struct node *n)
     }
 }
 
-static void metrics_cards_add_all(struct totals *t, const struct cache *cache)
+static void metrics_cards_add_all(struct totals *t, const struct cache *cache, uint64_t now_s)
 {
     size_t cursor = 0;
     for (const struct node *n = cache_next_node(cache, &cursor); n != NULL;
          n = cache_next_node(cache, &cursor))
-        metrics_cards_add_node(t, n);
+        metrics_cards_add_node(t, n, now_s);
     cursor = 0;
     for (const struct pod *p = cache_next_pod(cache, &cursor); p != NULL;
          p = cache_next_pod(cache, &cursor))
@@ -130,12 +133,18 @@ static void metrics_cards_write_totals(struct metrics_writer *w)
                                        [POD_RESERVED] = "reserved",
                                        [POD_CONFIRMED] = "confirmed",
                                        [POD_BOUND] = "bound"};
+    static const char *const locks[] = {"held", "ignored"};
     struct totals t = {.memory = 0};
-    metrics_cards_add_all(&t, &w->service->cache);
+    metrics_cards_add_all(&t, &w->service->cache, loop_wall_ns(w->service->loop) / 1000000000);
     metrics_cards_write_words(
         w, "cardpack_nodes",
         "Nodes that are known: those that share cards, and those that can't, by why.", faults,
         t.faults, COUNT_OF(faults));
+    metrics_cards_write_words(
+        w, "cardpack_node_locks",
+        "Nodes with a lock of HAMi's family that keeps pods away (held), or that can't be true and "
+        "is not obeyed (ignored).",
+        locks, t.locks, COUNT_OF(locks));
     metrics_cards_write_words(w, "cardpack_cards",
                               "Cards of all nodes, by whether pods may be placed on them.",
                               card_states, t.cards, CARD_STATES);

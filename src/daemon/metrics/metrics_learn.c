@@ -147,7 +147,7 @@ static double metrics_learn_weight_of(const struct shapes *s, const struct known
 void metrics_write_lessons(struct metrics_writer *w)
 {
     const struct learn *l = &w->service->learn;
-    const struct market *m = &w->service->cache.policies.market;
+    const struct market *m = &w->service->cache.learned.market;
     struct frequent frequent;
     metrics_learn_collect(m, &frequent);
     metrics_learn_write_one(w, l->known, "cardpack_fragmentation_cards",

@@ -1,8 +1,8 @@
 /* The last hour of the cluster's totals, in fixed memory: a sample for each minute. */
 #pragma once
 
-#include "codec/jwrite.h"
-#include "core/cache.h"
+#include "core/cache/cache.h"
+#include "json/jwrite.h"
 
 #define UI_HISTORY_SAMPLES 60
 #define UI_HISTORY_MS      60000

@@ -1,8 +1,8 @@
 /* Writes the quotas of namespaces and their usage as JSON, for the page. */
 #pragma once
 
-#include "codec/jwrite.h"
 #include "core/quota.h"
+#include "json/jwrite.h"
 
 /* Checked before each namespace, so it may be exceeded by the limits of one. */
 #define UI_QUOTA_BYTES (size_t)(32 * KIB)

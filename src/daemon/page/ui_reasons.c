@@ -72,7 +72,7 @@ static struct ui_figures ui_reasons_figures(const struct lack *sums)
 }
 
 /* Returns whether the note has changed. */
-static bool ui_reasons_write(struct ui_reason *one, const struct judgement *j)
+static bool ui_reasons_write(struct ui_reason *one, const struct evaluation *j)
 {
     struct ui_figures most = ui_reasons_figures(j->lacks);
     char bytes[UI_REASON_QUOTA_BYTES];
@@ -94,7 +94,7 @@ static bool ui_reasons_write(struct ui_reason *one, const struct judgement *j)
     return !same;
 }
 
-void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct judgement *j)
+void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct evaluation *j)
 {
     if (uid.n == 0 || uid.n > UI_REASON_UID_BYTES)
         return;
@@ -113,7 +113,7 @@ void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct judgemen
     one->noted = ++r->noted;
 }
 
-void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct judgement *j)
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct evaluation *j)
 {
     if (r == NULL)
         return;

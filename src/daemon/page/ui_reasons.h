@@ -3,7 +3,7 @@
 
 #include "base/map.h"
 #include "daemon/limit.h"
-#include "report/judge.h"
+#include "report/evaluate.h"
 
 /* Longest UID; those of the API server are much shorter. */
 #define UI_REASON_UID_BYTES 64
@@ -45,10 +45,10 @@ void ui_reasons_init(struct ui_reasons *r, struct map_seed seed);
  * Takes the result of a filter request: notes a pod without a feasible node, and forgets any other.
  * Accepts NULL.
  */
-void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct judgement *j);
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct evaluation *j);
 
 /* Replaces the pod's note. */
-void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct judgement *j);
+void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct evaluation *j);
 void ui_reasons_forget(struct ui_reasons *r, struct str uid);
 
 /* NULL: not refused, or so long ago that newer notes have replaced it. */

@@ -4,9 +4,9 @@
  */
 #include "daemon/page/ui_write.h"
 
-#include "codec/stamp.h"
 #include "daemon/limit.h"
 #include "daemon/page/ui_least.h"
+#include "objects/stamp.h"
 #include "report/held.h"
 #include "report/reason.h"
 
@@ -111,7 +111,7 @@ void ui_write_node(struct jwrite *w, const struct measured *m, const struct node
     if (node_left(n) != n->total - n->used)
         jwrite_i64_at(w, STR("left"), node_left(n));
     if (n->sizes != NULL) {
-        ui_write_put_str(w, STR("policy"), str_of(pack_name(n->sizes->placement)));
+        ui_write_put_str(w, STR("policy"), str_of(policy_name(n->sizes->placement)));
         ui_write_put_str(w, STR("pool"), n->sizes->pool);
         ui_write_put_str(w, STR("isolation"), str_of(isolation_name(n->sizes->isolation)));
     }

@@ -1,10 +1,10 @@
 /* Writes the JSON of a node and of the pending pods, for the page. */
 #pragma once
 
-#include "codec/jwrite.h"
-#include "core/cache.h"
-#include "core/measured.h"
+#include "core/cache/cache.h"
+#include "core/state/measured.h"
 #include "daemon/page/ui_reasons.h"
+#include "json/jwrite.h"
 
 /* Whether the page shows n, as inspect does. */
 static inline bool ui_shows(const struct node *n)

@@ -9,13 +9,13 @@
  * left out too. kube-scheduler gives up all its preemptions if it gets no answer, so an error goes
  * to the log, and the answer has no nodes.
  */
-#include "codec/preempt.h"
+#include "extender/preempt.h"
 
 #include "base/log.h"
-#include "codec/extender.h"
 #include "core/limit.h"
-#include "core/victims.h"
+#include "core/preempt/victims.h"
 #include "daemon/service.h"
+#include "extender/extender.h"
 
 struct preempt {
     struct service *service;
@@ -131,7 +131,7 @@ static const char *preempt_refuse(struct preempt *p, struct err *e)
 }
 
 /* OUTCOME_OK if at least one node has victims. */
-static enum metrics_outcome preempt_outcome_of(const struct preempt *p, const char *why)
+static enum request_outcome preempt_outcome_of(const struct preempt *p, const char *why)
 {
     if (why != NULL)
         return OUTCOME_ERROR;

@@ -8,9 +8,9 @@
  * list, and errors go to the log.
  */
 #include "base/log.h"
-#include "core/rank.h"
+#include "core/place/rank.h"
 #include "daemon/service.h"
-#include "report/judge.h"
+#include "report/evaluate.h"
 
 static void prioritize_respond_nothing(struct http_request *r, const char *why)
 {
@@ -21,7 +21,7 @@ static void prioritize_respond_nothing(struct http_request *r, const char *why)
 }
 
 /* Converts the nodes' scores into ranks of 0 to 10. */
-static void prioritize_rank_all(const struct judgement *j, size_t n, unsigned char *ret)
+static void prioritize_rank_all(const struct evaluation *j, size_t n, unsigned char *ret)
 {
     struct rank_levels levels = {.n = 0};
     const uint64_t *scores = j->scores;
@@ -41,7 +41,7 @@ static void prioritize_rank_all(const struct judgement *j, size_t n, unsigned ch
 void prioritize_handle(struct service *s, struct http_request *r)
 {
     struct filter_args args;
-    struct judgement j;
+    struct evaluation j;
     struct str missing;
     struct err e = ERR_INIT;
     if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {
@@ -53,7 +53,7 @@ void prioritize_handle(struct service *s, struct http_request *r)
         prioritize_respond_nothing(r, "out of memory");
         return;
     }
-    if (judge(&s->cache, &s->judge_memo, &s->work, &args, r->arena, true, &j, &e) != OK) {
+    if (evaluate(&s->cache, &s->evaluation_memo, &s->work, &args, r->arena, true, &j, &e) != OK) {
         prioritize_respond_nothing(r, e.text);
         return;
     }

@@ -30,13 +30,13 @@ bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
     struct err unread = ERR_INIT;
     if (!a->listed) /* the first checkpoint says which pods may run: they must be known */
         return (void)err_set(e, ERR_UNAVAILABLE, "the pods of this node are not listed yet"), false;
-    if (truth_load(&a->truth, e) != OK)
+    if (checkpoint_file_load(&a->checkpoint, e) != OK)
         return false;
     if (specs_load(&a->specs, &unread) != OK) /* the pods that need them wait: see allot_start.c */
         log_debug("the CDI specs can't be read", kv_cstr("error", unread.text));
     /* First what users have edited: the checkpoint may not say any more what the pods have. */
     a->planless = !exchange_plan(&a->roster);
-    bool all = !a->planless && truth_tell(&a->truth, &a->roster, after_allocate);
+    bool all = !a->planless && checkpoint_file_tell(&a->checkpoint, &a->roster, after_allocate);
     a->planless = a->planless || !exchange_plan(&a->roster);
     if (a->planless)
         return (void)err_set(e, ERR_NOMEM, "no memory for the pods' cards"), false;
@@ -124,29 +124,20 @@ enum errc allot_write(struct allot *a, const struct claim *c, struct str id, str
 
 enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e)
 {
-    if (a->means == ISOLATION_MPS && c->cards.n == 1 &&
+    if (!isolation_serves(a->means, c->cards.n))
+        return err_set(e, ERR_DENIED,
+                       "container %.*s has %u cards, and MPS serves a process with one: without "
+                       "MPS it would take its cards from all others",
+                       STR_ARG(c->container->name), c->cards.n);
+    if (a->means == ISOLATION_MPS &&
         roster_given_on(&a->roster, c->cards.cards[0]) >= MPS_CLIENTS_MAX)
         return err_set(e, ERR_LIMIT, "card %u has %d containers, the most that MPS serves",
                        c->cards.cards[0], MPS_CLIENTS_MAX);
     return OK;
 }
 
-static void allot_tell_mps(const struct allot *a, const struct claim *c)
+void allot_tell(bool late, const struct claim *c)
 {
-    const struct event_subject pod = {c->pod->namespace, c->pod->name, c->pod->uid};
-    if (a->means != ISOLATION_MPS || c->cards.n == 1)
-        return;
-    log_warn("a container with several cards runs without MPS", kv_str("namespace", pod.namespace),
-             kv_str("pod", pod.name), kv_str("container", c->container->name));
-    if (a->s.events != NULL)
-        events_post(a->s.events, &pod, EVENT_WARNING, STR("GPUWithoutMPS"),
-                    STR("a container with several cards runs without MPS and without limits: a "
-                        "process is the client of one MPS server, and each card has its own"));
-}
-
-void allot_tell(const struct allot *a, bool late, const struct claim *c)
-{
-    allot_tell_mps(a, c);
     log_info("a container gets its cards", kv_str("namespace", c->pod->namespace),
              kv_str("pod", c->pod->name), kv_str("container", c->container->name),
              kv_int("devices", c->container->demand->mem), kv_uint("card", c->cards.cards[0]),
@@ -159,7 +150,7 @@ static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
         allot_refuse(a, k);
         return;
     }
-    allot_tell(a, false, c);
+    allot_tell(false, c);
     claim_keep(&a->roster, c);
     a->counts.allocated++;
     grpc_call_reply(k->call, buf_str(&a->reply));
@@ -200,8 +191,8 @@ static void allot_try_allocate(struct allot *a, struct ask *k)
     if (!a->listed || (a->listing && !k->relisted && !late)) {
         (void)err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
     } else if (!allot_refresh(a, true, &k->why)) {
-        if (a->truth.loaded && a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
-            truth_forget(&a->truth, &a->roster);
+        if (a->checkpoint.loaded && a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
+            checkpoint_file_forget(&a->checkpoint, &a->roster);
     } else if (allot_claim(a, k, &claim) == OK) {
         if (!claim.pod->lost || (k->relisted && !a->listing)) {
             allot_answer(a, k, &claim);
@@ -242,18 +233,18 @@ static void allot_answer_late(struct allot *a, struct grpc_call *call,
 static void allot_sweep(struct allot *a)
 {
     struct err e = ERR_INIT;
-    bool seen = truth_load(&a->truth, &e) != OK || specs_load(&a->specs, &e) != OK ||
-                file_stamp_eq(a->swept_stamp, a->truth.stamp);
+    bool seen = checkpoint_file_load(&a->checkpoint, &e) != OK || specs_load(&a->specs, &e) != OK ||
+                file_stamp_eq(a->swept_stamp, a->checkpoint.stamp);
     if (seen && a->swept)
         return;
-    a->swept = late_sweep(&a->specs, &a->truth);
-    a->swept_stamp = a->truth.stamp;
+    a->swept = late_sweep(&a->specs, &a->checkpoint);
+    a->swept_stamp = a->checkpoint.stamp;
 }
 
 /* Lists the pods, if no PATCH from before can be on its way any more. */
 static void allot_settle(struct allot *a)
 {
-    if (!a->mend.passed || a->listing || !a->listed || !exchange_in_doubt(&a->roster))
+    if (!a->patcher.passed || a->listing || !a->listed || !exchange_in_doubt(&a->roster))
         return;
     a->settling = true;
     a->listing = true;
@@ -275,7 +266,7 @@ static void allot_step(struct allot *a)
     }
     if (a->listed && exchange_plan(&a->roster)) {
         late_tell_edits(&a->roster);
-        mend_step(&a->mend);
+        pod_patcher_step(&a->patcher);
     }
     allot_settle(a);
     allot_sweep(a);
@@ -329,10 +320,10 @@ static bool allot_find_owner(struct allot *a, struct ask *k, const struct alloca
 {
     struct err e = ERR_INIT;
     const struct checkpoint_entry *owner = NULL;
-    if (truth_load(&a->truth, &e) != OK)
+    if (checkpoint_file_load(&a->checkpoint, &e) != OK)
         return true; /* it is read again */
     for (size_t i = 0; i < q->n_ids && owner == NULL; i++)
-        owner = truth_owner(&a->truth, q->ids[i]);
+        owner = checkpoint_file_owner(&a->checkpoint, q->ids[i]);
     if (owner == NULL || roster_find(&a->roster, owner->pod_uid) == NULL)
         return true; /* the kubelet has taken them back from a pod that has ended */
     k->owner = allot_copy(owner->pod_uid);
@@ -452,7 +443,7 @@ void allot_list_end(struct allot *a)
     roster_list_end(&a->roster);
     a->listed = !a->unkept;
     a->listing = false;
-    if (a->settles && a->mend.passed) /* no PATCH has lost its answer since the list began */
+    if (a->settles && a->patcher.passed) /* no PATCH has lost its answer since the list began */
         roster_settle(&a->roster);
     a->settles = false;
     if (a->unkept)
@@ -483,7 +474,7 @@ void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t versio
             timer_arm(a->s.loop, &a->again, ALLOT_AGAIN_MS);
     }
     if (pod_view_terminal(view))
-        truth_forget_pod(&a->truth, view->uid);
+        checkpoint_file_forget_pod(&a->checkpoint, view->uid);
     if (a->listed && !a->listing)
         allot_step(a);
 }
@@ -491,7 +482,7 @@ void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t versio
 void allot_remove_pod(struct allot *a, struct str uid)
 {
     roster_remove(&a->roster, uid);
-    truth_forget_pod(&a->truth, uid);
+    checkpoint_file_forget_pod(&a->checkpoint, uid);
     if (a->listed && !a->listing)
         allot_step(a);
 }
@@ -538,8 +529,8 @@ enum errc allot_new(const struct allot_settings *s, struct allot **ret, struct e
     *at = '\0';
     roster_init(&a->roster);
     specs_init(&a->specs, a->cdi_dir);
-    truth_init(&a->truth, a->path, a->resource, &a->specs);
-    mend_init(&a->mend, s->loop, s->api, s->events, &a->roster, allot_changed, a);
+    checkpoint_file_init(&a->checkpoint, a->path, a->resource, &a->specs);
+    pod_patcher_init(&a->patcher, s->loop, s->api, s->events, &a->roster, allot_changed, a);
     list_init(&a->asks);
     a->tick.fire = allot_on_tick;
     a->again.fire = allot_on_again;
@@ -557,8 +548,8 @@ struct allot *allot_free(struct allot *a)
     timer_cancel(&a->again);
     while (!list_is_empty(&a->asks))
         allot_drop(CONTAINER_OF(list_first(&a->asks), struct ask, link));
-    mend_done(&a->mend);
-    truth_done(&a->truth);
+    pod_patcher_done(&a->patcher);
+    checkpoint_file_done(&a->checkpoint);
     specs_done(&a->specs);
     roster_done(&a->roster);
     buf_done(&a->reply);

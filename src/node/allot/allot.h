@@ -17,15 +17,15 @@
  */
 #pragma once
 
-#include "codec/device_plugin.h"
 #include "gpu/gpu_watch.h"
 #include "grpc/grpc_server.h"
 #include "kube/events.h"
 #include "kube/kube_api.h"
-#include "node/allot/compare.h"
-#include "node/allot/roster.h"
-#include "node/isolation/share.h"
-#include "node/plugin/offer.h"
+#include "kubelet/device_plugin.h"
+#include "node/announce/offer.h"
+#include "node/kubelet/compare.h"
+#include "node/roster/roster.h"
+#include "node/roster/share.h"
 
 #define ALLOT_CLAIM_MS UINT64_C(3000)
 #define ALLOT_START_MS UINT64_C(20000)
@@ -92,6 +92,10 @@ void allot_registered(struct allot *a, bool kubelet_restarted);
 /* Calls `each` for each pod with cards, with its units of this card: 0 if it has others only. */
 void allot_promises(const struct allot *a, uint32_t card,
                     void (*each)(void *ctx, const struct roster_pod *p, int64_t units), void *ctx);
+
+/* Whether the pod, or any pod, has the card, by the kubelet's checkpoint: see roster_is_on. */
+bool allot_is_on(const struct allot *a, struct str uid, uint32_t card);
+bool allot_uses(const struct allot *a, uint32_t card);
 
 /* What the container may use; false: it asks for no card, or its pod is not known now. */
 bool allot_share(struct allot *a, struct str uid, struct str container, struct card_share *ret);

@@ -11,6 +11,21 @@ bool allot_share(struct allot *a, struct str uid, struct str container, struct c
     return p != NULL && share_find(&a->roster, p, container, ret);
 }
 
+bool allot_is_on(const struct allot *a, struct str uid, uint32_t card)
+{
+    const struct roster_pod *p = roster_find(&a->roster, uid);
+    return p != NULL && roster_is_on(p, card);
+}
+
+bool allot_uses(const struct allot *a, uint32_t card)
+{
+    for (size_t i = 0; i < a->roster.n_pods; i++) {
+        if (roster_is_on(a->roster.pods[i], card))
+            return true;
+    }
+    return false;
+}
+
 void allot_promises(const struct allot *a, uint32_t card,
                     void (*each)(void *ctx, const struct roster_pod *p, int64_t units), void *ctx)
 {
@@ -24,9 +39,9 @@ void allot_promises(const struct allot *a, uint32_t card,
 struct allot_counts allot_counts(const struct allot *a)
 {
     struct allot_counts counts = a->counts;
-    counts.exchanged = a->mend.counts.moved;
-    counts.patches = a->mend.counts.sent;
-    counts.patch_failures = a->mend.counts.failures;
+    counts.exchanged = a->patcher.counts.moved;
+    counts.patches = a->patcher.counts.sent;
+    counts.patch_failures = a->patcher.counts.failures;
     return counts;
 }
 
@@ -36,6 +51,6 @@ bool allot_compare(struct allot *a, const struct pod_resources *list, struct com
     if (!a->listed || a->listing)
         return false;
     (void)allot_refresh(a, false, &e); /* without the checkpoint no owner of a device is known */
-    compare(list, &a->truth, &a->roster, ret);
+    compare(list, &a->checkpoint, &a->roster, ret);
     return true;
 }

@@ -24,7 +24,7 @@ static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const stru
     k->stuck = code != OK;
     if (k->stuck)
         return code;
-    allot_tell(a, true, c);
+    allot_tell(true, c);
     k->bound_ms = loop_now_ms(a->s.loop);
     return OK;
 }
@@ -34,19 +34,19 @@ static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const stru
 static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_pod *p)
 {
     enum errc code = OK;
-    for (size_t i = 0; i < a->truth.now.n_entries && code == OK; i++) {
-        const struct checkpoint_entry *e = &a->truth.now.entries[i];
+    for (size_t i = 0; i < a->checkpoint.now.n_entries && code == OK; i++) {
+        const struct checkpoint_entry *e = &a->checkpoint.now.entries[i];
         if (!str_eq(e->resource, a->resource) || !str_eq(e->pod_uid, p->uid) ||
-            a->truth.ids[i].p == NULL)
+            a->checkpoint.ids[i].p == NULL)
             continue;
         if (!a->specs.loaded) /* what was written before this program started is not known */
             return specs_load(&a->specs, &k->why) == OK ? ERR_UNAVAILABLE : k->why.code;
         struct roster_container *c = roster_container(p, e->container);
-        if (c == NULL || specs_is_written(&a->specs, a->truth.ids[i]))
+        if (c == NULL || specs_is_written(&a->specs, a->checkpoint.ids[i]))
             continue;
         struct claim given = {.pod = p, .container = c};
         roster_cards_of(p, c->demand, &p->said, &given.cards);
-        code = allot_start_bind_one(a, k, &given, a->truth.ids[i]);
+        code = allot_start_bind_one(a, k, &given, a->checkpoint.ids[i]);
         if (code == OK)
             c->has = given.cards;
     }
@@ -58,9 +58,9 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
     if (!a->listed)
         return err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
     (void)allot_refresh(a, false, &k->why);
-    if (a->planless || !a->truth.loaded)
+    if (a->planless || !a->checkpoint.loaded)
         return k->why.code;
-    const struct checkpoint_entry *e = truth_owner(&a->truth, str_of(k->device));
+    const struct checkpoint_entry *e = checkpoint_file_owner(&a->checkpoint, str_of(k->device));
     if (e == NULL)
         return err_set(&k->why, ERR_NOTFOUND, "the kubelet's checkpoint does not have device %s",
                        k->device);
@@ -104,8 +104,8 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
                        STR_ARG(p->namespace), STR_ARG(p->name));
     return err_set(&k->why, ERR_UNAVAILABLE,
                    "the cards of pod %.*s/%.*s are not in its annotations yet%s%s",
-                   STR_ARG(p->namespace), STR_ARG(p->name), a->mend.last.code == OK ? "" : ": ",
-                   a->mend.last.code == OK ? "" : a->mend.last.text);
+                   STR_ARG(p->namespace), STR_ARG(p->name), a->patcher.last.code == OK ? "" : ": ",
+                   a->patcher.last.code == OK ? "" : a->patcher.last.text);
 }
 
 void allot_try_start(struct allot *a, struct ask *k)

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "node/allot/allot.h"
-#include "node/allot/claim.h"
 #include "node/allot/late.h"
-#include "node/allot/mend.h"
-#include "node/plugin/answer.h"
+#include "node/kubelet/answer.h"
+#include "node/pods/pod_patcher.h"
+#include "node/roster/claim.h"
 
 /* A call of the kubelet that waits. */
 struct ask {
@@ -29,8 +29,8 @@ struct allot {
     struct str cdi_dir;
     struct roster roster;
     struct specs specs;
-    struct truth truth;
-    struct mend mend;
+    struct checkpoint_file checkpoint;
+    struct pod_patcher patcher;
     struct list asks;
     struct timer tick;
     struct buf reply;
@@ -60,11 +60,11 @@ void allot_drop(struct ask *k);
 /* What the container gets, into `reply`: an answer to Allocate, or with an ID the spec of it. */
 enum errc allot_write(struct allot *a, const struct claim *c, struct str id, struct err *e);
 
-/* Before that: MPS serves so many containers of a card at most. */
+/* Before that: MPS serves so many containers of a card at most, and a container with one card. */
 enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e);
 
-/* After that: what the container got, in the log, and whether it lacks MPS. */
-void allot_tell(const struct allot *a, bool late, const struct claim *c);
+/* After that: what the container got, in the log. */
+void allot_tell(bool late, const struct claim *c);
 
 /* Answers a PreStartContainer, if it is known how. */
 void allot_try_start(struct allot *a, struct ask *k);

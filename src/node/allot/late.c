@@ -39,7 +39,7 @@ bool late_is_supported(struct str kubelet, struct str runtime)
     return false;
 }
 
-bool late_sweep(struct specs *s, const struct truth *t)
+bool late_sweep(struct specs *s, const struct checkpoint_file *t)
 {
     if (!t->loaded || !t->there || !s->loaded)
         return true;

@@ -9,8 +9,8 @@
  */
 #pragma once
 
-#include "node/allot/specs.h"
-#include "node/allot/truth.h"
+#include "node/kubelet/checkpoint_file.h"
+#include "node/kubelet/specs.h"
 
 /* By the versions in a Node's status: the kubelet passes CDI devices on from 1.29, and containerd
  * from 2.0 and cri-o from 1.28 add them to containers unless that is switched off. */
@@ -18,7 +18,7 @@ bool late_is_supported(struct str kubelet, struct str runtime);
 
 /* Removes the specs that the checkpoint does not name any more. False: some are left; call it again
  * later. A missing checkpoint removes none: the containers may run. */
-bool late_sweep(struct specs *s, const struct truth *t);
+bool late_sweep(struct specs *s, const struct checkpoint_file *t);
 
 /* Logs, once each, the pods whose annotations no longer name the cards that their specs have, or,
  * without late binding, their containers. */

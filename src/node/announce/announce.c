@@ -8,11 +8,12 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "gpu/limit.h"
-#include "node/announce/announce_step.h"
+#include "kube/write_step.h"
 
 #define CALL_TIMEOUT_MS  10000
+#define NEEDS_RESET      0x10U            /* beside a level */
 #define MAP_CHECK_MS     UINT64_C(300000) /* nothing watches the ConfigMap */
 #define TABLE_MAX        (1 * MIB)
 #define PATH_MAX_BYTES   (4 * KIB)
@@ -21,7 +22,7 @@
 struct lane {
     struct announce *owner;
     const char *what; /* for the log */
-    struct announce_state state;
+    struct write_state state;
     struct kube_call call;
     struct buf body;
     struct timer again;
@@ -58,10 +59,11 @@ struct announce {
     bool differs;     /* the newest node of the watch is not as it was announced */
     uint64_t seen;    /* its version */
 
-    uint8_t health[LIMIT_GPU_CARDS]; /* of the last wish, for events: 1 + enum gpu_level; 0: none */
+    /* Of the last wish, for events: 1 + enum gpu_level, and NEEDS_RESET; 0: none. */
+    uint8_t health[LIMIT_GPU_CARDS];
 };
 
-static void announce_perform(struct lane *l, struct announce_action a);
+static void announce_perform(struct lane *l, struct write_action a);
 
 /* ---- what the kubelet may be told ---- */
 
@@ -171,14 +173,14 @@ static void announce_tell_failure(struct lane *l)
     l->told = true;
 }
 
-static void announce_react(struct lane *l, enum announce_event event)
+static void announce_react(struct lane *l, enum write_event event)
 {
     struct announce *a = l->owner;
-    const struct announce_input in = {.event = event,
-                                      .empty = a->ill.n == 0,
-                                      .now_ms = loop_now_ms(a->s.loop),
-                                      .random = loop_random(a->s.loop)};
-    announce_perform(l, announce_step(&l->state, &in));
+    const struct write_input in = {.event = event,
+                                   .empty = a->ill.n == 0,
+                                   .now_ms = loop_now_ms(a->s.loop),
+                                   .random = loop_random(a->s.loop)};
+    announce_perform(l, write_step(&l->state, &in));
 }
 
 static void announce_succeed(struct lane *l, bool absent)
@@ -195,18 +197,18 @@ static void announce_succeed(struct lane *l, bool absent)
         a->counts.maps++;
 }
 
-static enum announce_event announce_failure(struct lane *l)
+static enum write_event announce_failure(struct lane *l)
 {
     const struct http_call *h = &l->call.http;
     bool answered = h->outcome == HTTP_ANSWERED;
     bool map = l == &l->owner->map;
     if (answered && h->status == 401)
         kube_api_refresh(l->owner->s.api);
-    if (answered && map && h->status == 404 && l->state.call == ANNOUNCE_PATCH)
-        return ANNOUNCE_ON_ABSENT;
-    if (answered && map && h->status == 409 && l->state.call == ANNOUNCE_CREATE)
-        return ANNOUNCE_ON_EXISTS;
-    return ANNOUNCE_ON_FAILED;
+    if (answered && map && h->status == 404 && l->state.call == WRITE_PATCH)
+        return WRITE_ON_ABSENT;
+    if (answered && map && h->status == 409 && l->state.call == WRITE_CREATE)
+        return WRITE_ON_EXISTS;
+    return WRITE_ON_FAILED;
 }
 
 /* The node was changed again while the PATCH that has just ended was under way. */
@@ -217,11 +219,11 @@ static bool announce_missed(const struct announce *a)
 
 static void announce_drift(struct announce *a)
 {
-    if (a->node.state.call == ANNOUNCE_REST && !a->node.state.due) {
+    if (a->node.state.call == WRITE_REST && !a->node.state.due) {
         a->counts.drifts++;
         log_info("the node is not as it was announced: announcing it again");
     }
-    announce_react(&a->node, ANNOUNCE_ON_DRIFT);
+    announce_react(&a->node, WRITE_ON_DRIFT);
 }
 
 static void announce_on_done(struct http_call *http)
@@ -229,23 +231,23 @@ static void announce_on_done(struct http_call *http)
     struct lane *l = CONTAINER_OF(http, struct lane, call.http);
     struct announce *a = l->owner;
     struct err e = ERR_INIT;
-    enum announce_event event = ANNOUNCE_ON_DONE;
+    enum write_event event = WRITE_ON_DONE;
     if (kube_call_result(&l->call, &e) != OK)
         event = announce_failure(l);
     else if (l == &a->node && announce_check_node(a, &e) != OK)
-        event = ANNOUNCE_ON_FAILED;
+        event = WRITE_ON_FAILED;
     kube_call_done(&l->call);
-    bool absent = event == ANNOUNCE_ON_ABSENT && a->ill.n == 0;
-    if (event == ANNOUNCE_ON_FAILED) {
+    bool absent = event == WRITE_ON_ABSENT && a->ill.n == 0;
+    if (event == WRITE_ON_FAILED) {
         l->last = e;
         announce_tell_failure(l);
-    } else if (event == ANNOUNCE_ON_DONE || absent) {
+    } else if (event == WRITE_ON_DONE || absent) {
         announce_succeed(l, absent);
     }
-    if (l == &a->map && (event == ANNOUNCE_ON_DONE || absent))
+    if (l == &a->map && (event == WRITE_ON_DONE || absent))
         announce_confirm(a, absent ? STR("") : buf_str(&a->sent));
     announce_react(l, event);
-    if (l == &a->node && event == ANNOUNCE_ON_DONE && announce_missed(a))
+    if (l == &a->node && event == WRITE_ON_DONE && announce_missed(a))
         announce_drift(a);
 }
 
@@ -254,12 +256,12 @@ static void announce_on_unsent(struct deferred *d)
     struct lane *l = CONTAINER_OF(d, struct lane, unsent);
     (void)err_set(&l->last, ERR_NOMEM, "no memory for the request");
     announce_tell_failure(l);
-    announce_react(l, ANNOUNCE_ON_FAILED);
+    announce_react(l, WRITE_ON_FAILED);
 }
 
 static void announce_on_again(struct timer *t)
 {
-    announce_react(CONTAINER_OF(t, struct lane, again), ANNOUNCE_ON_TIMER);
+    announce_react(CONTAINER_OF(t, struct lane, again), WRITE_ON_TIMER);
 }
 
 /* ---- the start of a call ---- */
@@ -319,17 +321,17 @@ static void announce_send(struct lane *l, bool create)
     kube_call_start(a->s.api, &l->call, create ? "POST" : "PATCH", buf_str(&a->path));
 }
 
-static void announce_perform(struct lane *l, struct announce_action a)
+static void announce_perform(struct lane *l, struct write_action a)
 {
     switch (a.what) {
-    case ANNOUNCE_REST:
+    case WRITE_REST:
         break;
-    case ANNOUNCE_WAIT:
+    case WRITE_WAIT:
         timer_arm(l->owner->s.loop, &l->again, a.delay_ms);
         break;
-    case ANNOUNCE_PATCH:
-    case ANNOUNCE_CREATE:
-        announce_send(l, a.what == ANNOUNCE_CREATE);
+    case WRITE_PATCH:
+    case WRITE_CREATE:
+        announce_send(l, a.what == WRITE_CREATE);
         break;
     }
 }
@@ -378,9 +380,10 @@ static void announce_compare(struct announce *a, const struct announce_card *car
 {
     for (size_t i = 0; i < n; i++) {
         uint8_t *was = &a->health[cards[i].index];
-        if (*was != 1 + (uint8_t)cards[i].health)
+        unsigned now = 1U + cards[i].health + (cards[i].needs_reset ? NEEDS_RESET : 0);
+        if ((now & ~NEEDS_RESET) != (*was & ~NEEDS_RESET) || now > *was)
             announce_tell_card(a, &cards[i], *was);
-        *was = (uint8_t)(1 + (uint8_t)cards[i].health);
+        *was = (uint8_t)now;
     }
 }
 
@@ -422,9 +425,9 @@ void announce_cards(struct announce *a, const struct announce_card *cards, size_
     a->wished = true;
     announce_weigh(a);
     if (ill)
-        announce_react(&a->map, ANNOUNCE_ON_WISH);
+        announce_react(&a->map, WRITE_ON_WISH);
     if (node)
-        announce_react(&a->node, ANNOUNCE_ON_WISH);
+        announce_react(&a->node, WRITE_ON_WISH);
 }
 
 void announce_see(struct announce *a, const struct own_node_view *node)

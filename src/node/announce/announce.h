@@ -5,7 +5,7 @@
  *     cardpack.io/isolation, and aliyun.com/gpu-count in capacity and allocatable, all in one PATCH
  *     of its status: so table and count fit together at every moment. Again whenever the node
  * differs, because the kubelet zeroes the count when it starts without its checkpoint;
- *   - events on the node when a card becomes unhealthy or recovers.
+ *   - events on the node when a card becomes unhealthy, begins to need a reset, or recovers.
  *
  * Everything is sent in the background and repeated until it has succeeded. At the end nothing is
  * withdrawn: the pods go on, and the cards are still there.

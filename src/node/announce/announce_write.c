@@ -1,7 +1,7 @@
 /* Writes the texts that announce.c sends. */
 #include "node/announce/announce_write.h"
 
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 
 static void announce_write_known(struct jwrite *w, struct str key, struct str value)
 {

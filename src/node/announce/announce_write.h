@@ -2,9 +2,9 @@
  * requests. Pure. */
 #pragma once
 
-#include "codec/jwrite.h"
-#include "core/isolation.h"
+#include "core/state/isolation.h"
 #include "gpu/gpu_health.h"
+#include "json/jwrite.h"
 
 /* Views are borrowed. */
 struct announce_card {
@@ -13,6 +13,7 @@ struct announce_card {
     int32_t numa;  /* -1: none */
     enum gpu_level health;
     struct str reason; /* if not healthy */
+    bool needs_reset;  /* see gpu_health_needs_reset */
     struct str uuid;
     struct str pci;
     struct str model;   /* this and profile: empty if not known */

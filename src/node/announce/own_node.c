@@ -4,9 +4,9 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/jread.h"
-#include "core/gpushare.h"
+#include "core/dialect/gpushare.h"
 #include "kube/reflector.h"
+#include "json/jread.h"
 
 #define QUIET_MS 180000
 

@@ -4,8 +4,8 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/jread.h"
 #include "node/containers/cgroup.h"
+#include "json/jread.h"
 
 /* What the status says of a container; views. */
 struct container_status {
@@ -189,6 +189,7 @@ void containers_set(struct containers *c, const struct pod_view *view, struct st
     }
     p->list = c->list;
     p->deleting = view->deleting;
+    p->isolated = str_eq(str_trim(view->require_isolation), STR("true"));
     p->over = view->deleting && !l.running;
     containers_list(c, view, p, l.n);
 }

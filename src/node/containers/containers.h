@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/view.h"
+#include "core/request/view.h"
 
 /* As the roster's pods. The API server limits an object, and so the containers of a pod, by its
  * size only. */
@@ -32,6 +32,7 @@ struct container_pod {
     uint64_t list;
     bool deleting; /* none of its containers starts again */
     bool over;     /* see containers_over */
+    bool isolated; /* it requires isolation: CARDPACK_ANNOTATION_ISOLATION */
     size_t n;
     struct container *items; /* of this pod */
 };

@@ -2,7 +2,7 @@
  * nothing: its pods run on, and it gets no new ones. */
 #include "node/isolation/enforce.h"
 
-#include "node/plugin/offer.h"
+#include "node/announce/offer.h"
 
 enum enforce_answer {
     ENFORCE_NOT_KNOWN,

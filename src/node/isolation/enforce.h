@@ -2,7 +2,7 @@
  * `isolation` and the node's labels. Pure. */
 #pragma once
 
-#include "core/isolation.h"
+#include "core/state/isolation.h"
 #include "gpu/gpu_list.h"
 #include "node/settings.h"
 

@@ -16,7 +16,7 @@ static struct limit_action limit_step_good(struct limit_state *s, uint64_t now_m
 {
     enum limit_news news = s->missing ? LIMIT_NEWS_BACK : ours ? LIMIT_NEWS_OURS : LIMIT_NEWS_NONE;
     s->enforced = true;
-    s->missing = s->vanished = false;
+    s->missing = s->absent = s->vanished = false;
     s->seen = true;
     s->absences = 0;
     s->due_ms = now_ms + LIMIT_AGAIN_MS;
@@ -41,7 +41,8 @@ static struct limit_action limit_step_absent(struct limit_state *s, uint64_t now
     s->seen = true;
     s->enforced = s->vanished = false;
     s->absences++;
-    if (s->missing || s->absences >= LIMIT_TRIES || limit_step_is_late(s, now_ms))
+    s->absent = s->missing || s->absences >= LIMIT_TRIES || limit_step_is_late(s, now_ms);
+    if (s->absent)
         return limit_step_miss(s);
     return limit_step_wait(LIMIT_RETRY_MS, LIMIT_NEWS_NONE);
 }
@@ -77,14 +78,15 @@ static struct limit_action limit_step_lost(struct limit_state *s, uint64_t now_m
 
 static struct limit_action limit_step_start(struct limit_state *s, uint64_t now_ms)
 {
-    *s = (struct limit_state){.running = true, .missing = s->missing, .due_ms = now_ms};
+    *s = (struct limit_state){
+        .running = true, .missing = s->missing, .absent = s->absent, .due_ms = now_ms};
     return limit_step_check(s);
 }
 
 static struct limit_action limit_step_end(struct limit_state *s)
 {
     bool over = s->vanished;
-    *s = (struct limit_state){.missing = s->missing && !over};
+    *s = (struct limit_state){.missing = s->missing && !over, .absent = s->absent && !over};
     return (struct limit_action){.what = LIMIT_REST,
                                  .news = over ? LIMIT_NEWS_ENDED : LIMIT_NEWS_NONE};
 }

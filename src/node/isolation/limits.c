@@ -27,11 +27,12 @@ static void limits_tell_missing(struct track *t)
              kv_str("namespace", t->held->namespace), kv_str("pod", t->held->pod),
              kv_str("container", t->held->name), kv_uint("card", t->card),
              kv_uint("mib", t->request.bytes / MIB), kv_cstr("error", t->why));
-    buf_printf(&text,
-               "container %.*s runs without its limit of %llu MiB on card %u: %s. The card gets no "
-               "more pods until the limit reads back or the pod has ended",
-               STR_ARG(t->held->name), (unsigned long long)(t->request.bytes / MIB), t->card,
-               t->why);
+    buf_printf(
+        &text, "container %.*s runs without its limit of %llu MiB on card %u: %s%s",
+        STR_ARG(t->held->name), (unsigned long long)(t->request.bytes / MIB), t->card, t->why,
+        t->state.absent ? ". NVIDIA's container toolkit sets it, from 1.20.1 on: install that on "
+                          "the node"
+                        : "");
     if (l->s.events != NULL)
         events_post(l->s.events, &pod, EVENT_WARNING, STR("GPUMemoryLimitMissing"), buf_str(&text));
     loop_defer(l->s.loop, &l->late);
@@ -252,6 +253,7 @@ static void limits_look_at(struct limits *l, const struct container *c)
         h = limits_hold(l, c);
     if (h == NULL)
         return;
+    h->isolated = c->pod->isolated;
     LIST_FOR_EACH (struct track, t, &h->tracks, link) {
         if (known && (!card_list_has(&share.cards, t->card) || !limits_is_watched(l, t->card)))
             limits_drop(t);
@@ -325,13 +327,26 @@ struct str limits_fault(const struct limits *l, uint32_t card)
     return STR("");
 }
 
+bool limits_are_required(const struct limits *l, uint32_t card)
+{
+    LIST_FOR_EACH (const struct held, h, &l->held, link) {
+        LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
+            if (t->card == card && h->isolated)
+                return true;
+        }
+    }
+    return false;
+}
+
 struct limits_counts limits_counts(const struct limits *l)
 {
     struct limits_counts counts = l->counts;
     LIST_FOR_EACH (const struct held, h, &l->held, link) {
+        bool own = l->s.overrides != NULL && l->s.overrides(l->s.ctx, h->uid);
         LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
             counts.enforced += t->state.enforced ? 1 : 0;
             counts.missing += t->state.missing ? 1 : 0;
+            counts.absent += t->state.absent && !own ? 1 : 0;
         }
     }
     return counts;

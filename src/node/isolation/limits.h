@@ -13,7 +13,7 @@
 #include "gpu/gpu_watch.h"
 #include "kube/events.h"
 #include "node/containers/containers.h"
-#include "node/isolation/share.h"
+#include "node/roster/share.h"
 
 #define LIMITS_MAX ((size_t)4096) /* containers times cards */
 
@@ -22,6 +22,8 @@ struct limits;
 struct limits_counts {
     uint64_t enforced; /* now: limits of running containers that read back */
     uint64_t missing;  /* now */
+    uint64_t absent;   /* of them: by an answer of the driver, and no container sets it otherwise */
+    uint64_t preset;   /* since the start: that read back when their container had just started */
     uint64_t ours;     /* since the start: set by us, because the container ran without */
     uint64_t lost;     /* since the start: how often one was found to be missing */
     uint64_t left_out; /* since the start: no memory, or too many */
@@ -37,7 +39,8 @@ struct limits_settings {
     uint64_t unit_bytes;
     /* What a container is to have; false: no card, or not known yet. */
     bool (*share)(void *ctx, const struct container *c, struct card_share *ret);
-    void (*changed)(void *ctx); /* of a limits_fault; must not free it */
+    bool (*overrides)(void *ctx, struct str uid); /* the pod sets the limit's variables itself */
+    void (*changed)(void *ctx);                   /* of a limits_fault; must not free it */
     void *ctx;
 };
 
@@ -55,4 +58,6 @@ void limits_look_all(struct limits *l);
 
 /* Why the card may get no more pods, valid until the loop's next turn; empty: nothing is known. */
 struct str limits_fault(const struct limits *l, uint32_t card);
+/* Whether a pod with a limit on the card requires isolation. */
+bool limits_are_required(const struct limits *l, uint32_t card);
 struct limits_counts limits_counts(const struct limits *l);

@@ -131,6 +131,7 @@ static void limits_check_on_done(struct gpu_limit_request *r)
     t->asked = false;
     l->asked--;
     memcpy(t->why, r->limit.why, sizeof(t->why));
+    l->counts.preset += r->limit.outcome == GPU_LIMIT_THERE && !t->state.seen ? 1 : 0;
     if (r->limit.outcome == GPU_LIMIT_NO_GROUP)
         t->held->folder[0] = '\0';
     limits_react(t, events[r->limit.outcome]);

@@ -18,6 +18,7 @@ struct held {
     struct str name;
     char id[CGROUP_ID_BYTES]; /* of the container that runs; empty: none does */
     char folder[PATH_MAX];    /* of its cgroup; empty: not found yet */
+    bool isolated;            /* its pod requires isolation */
 };
 
 struct track {

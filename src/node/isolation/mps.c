@@ -67,8 +67,9 @@ bool mps_serves(struct str dir, const struct gpu_card *c, char why[GPU_REASON_BY
         (void)snprintf(why, GPU_REASON_BYTES, "MPS: the path of the pipe directory is too long");
         return false;
     }
-    if (mps_connects(&address, SOCK_SEQPACKET) ||
-        (errno == EPROTOTYPE && mps_connects(&address, SOCK_STREAM)))
+    /* EAGAIN: a daemon has not accepted all that wait, as when many containers start. */
+    if (mps_connects(&address, SOCK_SEQPACKET) || errno == EAGAIN ||
+        (errno == EPROTOTYPE && (mps_connects(&address, SOCK_STREAM) || errno == EAGAIN)))
         return true;
     (void)snprintf(why, GPU_REASON_BYTES, "MPS: no control daemon answers at %s: %s",
                    address.sun_path, strerror(errno));

@@ -1,8 +1,8 @@
 /*
  * NVIDIA's MPS on this node. One control daemon for each card runs in a DaemonSet of its own, with
- * the pipe directory DIR/UUID; DIR/shm is the /dev/shm that daemons and clients share. This module
- * starts no program: it looks whether the daemons answer, and whether the processes of containers
- * are clients of them.
+ * the pipe directory DIR/UUID; DIR/UUID.shm is the /dev/shm that it shares with its clients. This
+ * module starts no program: it looks whether the daemons answer, and whether the processes of
+ * containers are clients of them.
  */
 #pragma once
 

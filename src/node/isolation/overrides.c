@@ -4,7 +4,7 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/jread.h"
+#include "json/jread.h"
 
 static const char *const ours[] = {
     "NVIDIA_VISIBLE_DEVICES",
@@ -82,6 +82,7 @@ struct str overrides_read(struct str json, struct arena *a, struct str *ret_cont
 {
     struct jread r;
     struct str key;
+    struct err e = ERR_INIT;
     struct str variable = STR_NULL;
     *ret_container = STR_NULL;
     jread_init(&r, json, a);
@@ -97,7 +98,11 @@ struct str overrides_read(struct str json, struct arena *a, struct str *ret_cont
                 jread_skip(&r);
         }
     }
-    return jread_finish(&r, NULL) == OK && !arena_failed(a) ? variable : STR_NULL;
+    if (jread_finish(&r, &e) == OK)
+        return variable;
+    *ret_container = STR("?");
+    variable = arena_dup(a, str_of(e.text));
+    return variable.p == NULL ? STR("more than can be read") : variable;
 }
 
 /* ---- keeping ---- */
@@ -105,14 +110,13 @@ struct str overrides_read(struct str json, struct arena *a, struct str *ret_cont
 static struct override *overrides_new(const struct pod_view *v, struct str container,
                                       struct str variable)
 {
-    struct override *p = mem_alloc(sizeof(*p) + v->uid.n + container.n + variable.n + v->idx.n);
+    struct override *p = mem_alloc(sizeof(*p) + v->uid.n + container.n + variable.n);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
     p->uid = str_store(&at, v->uid);
     p->container = str_store(&at, container);
     p->variable = str_store(&at, variable);
-    p->cards = str_store(&at, v->idx);
     return p;
 }
 
@@ -180,17 +184,15 @@ void overrides_end(struct overrides *o)
     }
 }
 
-const struct override *overrides_on(const struct overrides *o, uint32_t card)
+const struct override *overrides_on(const struct overrides *o, uint32_t card,
+                                    bool (*is_on)(void *ctx, struct str uid, uint32_t card),
+                                    void *ctx)
 {
     size_t cursor = 0;
     for (const struct override *p = map_next(&o->pods, &cursor); p != NULL;
          p = map_next(&o->pods, &cursor)) {
-        uint64_t n = 0;
-        for (struct str word, rest = p->cards; rest.p != NULL;) {
-            (void)str_cut(rest, ',', &word, &rest);
-            if (str_to_u64(str_trim(word), UINT32_MAX, &n) && n == card)
-                return p;
-        }
+        if (is_on(ctx, p->uid, card))
+            return p;
     }
     return NULL;
 }

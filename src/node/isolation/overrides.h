@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/view.h"
+#include "core/request/view.h"
 #include "kube/events.h"
 
 #define OVERRIDES_MAX ((size_t)2048) /* as the roster's pods */
@@ -16,7 +16,6 @@ struct override {
     struct str uid; /* owned, as the others */
     struct str container;
     struct str variable;
-    struct str cards; /* "0,2": those of the pod */
     uint64_t list;
 };
 
@@ -37,9 +36,12 @@ void overrides_set(struct overrides *o, const struct pod_view *view, struct str 
 void overrides_gone(struct overrides *o, struct str uid);
 void overrides_end(struct overrides *o);
 
-/* The first container of the spec, and its first variable, that overrides one of ours; absent:
- * none does. */
+/* The first container of the spec, and its first variable, that overrides one of ours; absent: none
+ * does. What can't be read may do so: then "?", and why it can't. */
 struct str overrides_read(struct str json, struct arena *a, struct str *ret_container);
 
-/* A pod on this card that overrides a variable; NULL: none. */
-const struct override *overrides_on(const struct overrides *o, uint32_t card);
+/* A pod that overrides a variable, and of which is_on says that it has the card; NULL: none. Not by
+ * its annotations: its author may edit these. */
+const struct override *overrides_on(const struct overrides *o, uint32_t card,
+                                    bool (*is_on)(void *ctx, struct str uid, uint32_t card),
+                                    void *ctx);

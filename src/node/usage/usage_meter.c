@@ -56,14 +56,14 @@ static void usage_meter_on_over(void *ctx, const struct usage_use *u)
     uint64_t used = (u->bytes + (UINT64_C(1) << MIB_SHIFT) - 1) >> MIB_SHIFT;
     uint64_t share = u->promised >> MIB_SHIFT;
     const struct event_subject pod = {u->pod.namespace, u->pod.name, u->pod.uid};
-    buf_put(&text, STR("uses "));
+    buf_put(&text, u->partial ? STR("uses at least ") : STR("uses "));
     usage_meter_put(&text, used);
     buf_printf(&text, " MiB of card %u, its share is ", u->card);
     usage_meter_put(&text, share);
     buf_put(&text, STR(" MiB"));
     log_warn("a pod uses more of a card than its share", kv_str("namespace", u->pod.namespace),
              kv_str("pod", u->pod.name), kv_uint("card", u->card), kv_uint("used_mib", used),
-             kv_uint("share_mib", share));
+             kv_bool("at_least", u->partial), kv_uint("share_mib", share));
     if (m->s.events != NULL)
         events_post(m->s.events, &pod, EVENT_WARNING, STR("GPUMemoryOverShare"), buf_str(&text));
 }

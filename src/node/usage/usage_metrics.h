@@ -1,7 +1,7 @@
 /* The metrics of what pods use of the cards. */
 #pragma once
 
-#include "codec/expo.h"
 #include "node/usage/usage_meter.h"
+#include "report/expo.h"
 
 void usage_metrics_write(struct expo *x, const struct usage_meter *m);

@@ -4,11 +4,11 @@
 #include "base/limit.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "codec/jwrite.h"
-#include "codec/limit.h"
-#include "codec/stamp.h"
-#include "core/gpushare.h"
-#include "node/announce/announce_step.h"
+#include "core/dialect/gpushare.h"
+#include "kube/write_step.h"
+#include "objects/limit.h"
+#include "objects/stamp.h"
+#include "json/jwrite.h"
 
 #define CALL_TIMEOUT_MS 10000
 #define PATH_MAX_BYTES  (4 * KIB)
@@ -17,7 +17,7 @@
 struct usage_post {
     struct usage_post_settings s;
     struct usage_post_counts counts;
-    struct announce_state state;
+    struct write_state state;
     struct kube_call call;
     struct arena arena; /* for the view */
     struct buf name;    /* of the ConfigMap */
@@ -32,13 +32,13 @@ struct usage_post {
     bool told; /* the log has a failure, and no write has succeeded since */
 };
 
-static void usage_post_perform(struct usage_post *p, struct announce_action a);
+static void usage_post_perform(struct usage_post *p, struct write_action a);
 
-static void usage_post_react(struct usage_post *p, enum announce_event event)
+static void usage_post_react(struct usage_post *p, enum write_event event)
 {
-    const struct announce_input in = {
+    const struct write_input in = {
         .event = event, .now_ms = loop_now_ms(p->s.loop), .random = loop_random(p->s.loop)};
-    usage_post_perform(p, announce_step(&p->state, &in));
+    usage_post_perform(p, write_step(&p->state, &in));
 }
 
 /* ---- the end of a call ---- */
@@ -53,29 +53,29 @@ static void usage_post_fail(struct usage_post *p, const char *why)
     p->told = true;
 }
 
-static enum announce_event usage_post_failure(struct usage_post *p, const char *why)
+static enum write_event usage_post_failure(struct usage_post *p, const char *why)
 {
     const struct http_call *h = &p->call.http;
     bool answered = h->outcome == HTTP_ANSWERED;
     if (answered && h->status == 401)
         kube_api_refresh(p->s.api);
-    if (answered && h->status == 404 && p->state.call == ANNOUNCE_PATCH)
-        return ANNOUNCE_ON_ABSENT;
-    if (answered && h->status == 409 && p->state.call == ANNOUNCE_CREATE)
-        return ANNOUNCE_ON_EXISTS;
+    if (answered && h->status == 404 && p->state.call == WRITE_PATCH)
+        return WRITE_ON_ABSENT;
+    if (answered && h->status == 409 && p->state.call == WRITE_CREATE)
+        return WRITE_ON_EXISTS;
     usage_post_fail(p, why);
-    return ANNOUNCE_ON_FAILED;
+    return WRITE_ON_FAILED;
 }
 
 static void usage_post_on_done(struct http_call *http)
 {
     struct usage_post *p = CONTAINER_OF(http, struct usage_post, call.http);
     struct err e = ERR_INIT;
-    enum announce_event event = ANNOUNCE_ON_DONE;
+    enum write_event event = WRITE_ON_DONE;
     if (kube_call_result(&p->call, &e) != OK)
         event = usage_post_failure(p, e.text);
     kube_call_done(&p->call);
-    if (event == ANNOUNCE_ON_DONE) {
+    if (event == WRITE_ON_DONE) {
         p->counts.written++;
         if (p->told)
             log_info("what pods use can be written again");
@@ -88,12 +88,12 @@ static void usage_post_on_unsent(struct deferred *d)
 {
     struct usage_post *p = CONTAINER_OF(d, struct usage_post, unsent);
     usage_post_fail(p, "no memory for the request");
-    usage_post_react(p, ANNOUNCE_ON_FAILED);
+    usage_post_react(p, WRITE_ON_FAILED);
 }
 
 static void usage_post_on_again(struct timer *t)
 {
-    usage_post_react(CONTAINER_OF(t, struct usage_post, again), ANNOUNCE_ON_TIMER);
+    usage_post_react(CONTAINER_OF(t, struct usage_post, again), WRITE_ON_TIMER);
 }
 
 /* ---- the start of a call ---- */
@@ -162,17 +162,17 @@ static void usage_post_send(struct usage_post *p, bool create)
     kube_call_start(p->s.api, &p->call, create ? "POST" : "PATCH", buf_str(&p->path));
 }
 
-static void usage_post_perform(struct usage_post *p, struct announce_action a)
+static void usage_post_perform(struct usage_post *p, struct write_action a)
 {
     switch (a.what) {
-    case ANNOUNCE_REST:
+    case WRITE_REST:
         break;
-    case ANNOUNCE_WAIT:
+    case WRITE_WAIT:
         timer_arm(p->s.loop, &p->again, a.delay_ms);
         break;
-    case ANNOUNCE_PATCH:
-    case ANNOUNCE_CREATE:
-        usage_post_send(p, a.what == ANNOUNCE_CREATE);
+    case WRITE_PATCH:
+    case WRITE_CREATE:
+        usage_post_send(p, a.what == WRITE_CREATE);
         break;
     }
 }
@@ -181,14 +181,14 @@ static void usage_post_perform(struct usage_post *p, struct announce_action a)
 void usage_post_weigh(struct usage_post *p)
 {
     uint64_t now = loop_now_ms(p->s.loop);
-    if (p->state.call != ANNOUNCE_REST || p->state.due)
+    if (p->state.call != WRITE_REST || p->state.due)
         return;
     if (p->begun && now - p->began_ms < p->s.write_ms)
         return;
     /* The next round would be too late. */
     bool silent = !p->begun || now - p->began_ms + p->s.round_ms > USAGE_POST_ALIVE_MS;
     if (silent || p->urged || usage_tally_changed(p->s.tally))
-        usage_post_react(p, ANNOUNCE_ON_WISH);
+        usage_post_react(p, WRITE_ON_WISH);
 }
 
 void usage_post_urge(struct usage_post *p)

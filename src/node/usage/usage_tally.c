@@ -132,7 +132,7 @@ static struct usage_use *usage_tally_have(struct usage_tally *t, const struct us
         t->uses[t->n_uses++] = u;
     }
     if (u->sample != t->sample) {
-        u->sum_known = true;
+        u->sum_known = u->sum_partial = false;
         u->sum = u->sum_promised = 0;
     }
     u->sample = t->sample;
@@ -179,8 +179,13 @@ void usage_tally_process(struct usage_tally *t, const struct usage_owner *pod, u
     if (u == NULL)
         return;
     u->process_sample = t->sample;
-    if (bytes == NVML_BYTES_UNKNOWN || __builtin_add_overflow(u->sum, bytes, &u->sum))
-        u->sum_known = false;
+    uint64_t sum = 0;
+    if (bytes == NVML_BYTES_UNKNOWN || __builtin_add_overflow(u->sum, bytes, &sum)) {
+        u->sum_partial = true;
+        return;
+    }
+    u->sum_known = true;
+    u->sum = sum;
 }
 
 void usage_tally_miss(struct usage_tally *t)
@@ -230,6 +235,7 @@ static void usage_tally_take(const struct usage_tally *t, struct usage_use *u)
     u->promised = u->promises ? u->sum_promised : 0;
     /* No process of it was found: it uses nothing, unless one that was missed is its. */
     u->known = u->there && (runs ? u->sum_known : t->missed == 0);
+    u->partial = u->known && runs && (u->sum_partial || t->missed > 0);
     u->bytes = u->known && runs ? u->sum : 0;
 }
 
@@ -241,7 +247,7 @@ static void usage_tally_rest(const struct usage_tally *t, struct usage_tally_car
         const struct usage_use *u = t->uses[i];
         if (u->card != c->index || !u->there)
             continue;
-        known = known && u->known;
+        known = known && u->known && !u->sum_partial;
         sum += u->bytes;
     }
     c->other_known = known;

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/arena.h"
-#include "codec/usage.h"
 #include "gpu/limit.h"
+#include "objects/usage.h"
 
 /* Pods on cards: as many as the text of the ConfigMap may have. */
 #define USAGE_PODS_MAX ((size_t)1000)
@@ -30,6 +30,7 @@ struct usage_use {
     uint32_t card;
     bool there;        /* by the last sample it has a process or a promise */
     bool known;        /* bytes is */
+    bool partial;      /* bytes is the least: a process has no figure, or may be the pod's */
     bool promises;     /* promised is */
     uint64_t bytes;    /* used */
     uint64_t promised; /* its share of the card, in bytes */
@@ -43,7 +44,8 @@ struct usage_use {
     uint64_t sample;         /* the last one that found a process or a promise */
     uint64_t process_sample; /* a process */
     uint64_t promise_sample; /* a promise */
-    bool sum_known;
+    bool sum_known;          /* of a process at least */
+    bool sum_partial;        /* not of all */
     uint64_t sum;
     uint64_t sum_promised;
 };

@@ -61,6 +61,7 @@ MODULES = tuple(import_module(f"{__name__}.{name}") for name in (
     "two_pods",
     "workers",
     "rollout",
+    "shipped",
     "agents",
     "plugins",
     "usage",

@@ -333,10 +333,13 @@ def _edges() -> Iterator[tuple[Json, str]]:
     yield simple({GPU_MEM: "16E"}), "asks for 16E units; write 16, not 16E"
     yield simple({GPU_MEM: "1099511627776", CORES: "100"}, {COUNT_LABEL: "64"}), '"64" does not'
     yield pod([container("a", {GPU_MEM: "1099511627776"}), container("b", mem)]), "sum of the"
-    yield simple({GPU_MEM: "0"}, {PLACEMENT: WHOLE}), ""
-    yield simple({GPU_MEM: "0"}, notes={PERCENT: " 100 "}), ""
-    yield simple({GPU_MEM: "0", CORES: "30"}, {PLACEMENT: WHOLE}), ""
-    yield simple({GPU_MEM: "0", CORES: "30"}, notes={PERCENT: "25"}), ""
+    zero = "needs a container with a limit aliyun.com/gpu-mem of 1"
+    yield simple({GPU_MEM: "1"}, {PLACEMENT: WHOLE}), ""
+    yield simple({GPU_MEM: "1"}, notes={PERCENT: " 100 "}), ""
+    yield simple({GPU_MEM: "0"}, {PLACEMENT: WHOLE}), f'"require-whole-device" {zero}'
+    yield simple({GPU_MEM: "0"}, notes={PERCENT: " 100 "}), f'"100" {zero}'
+    yield simple({GPU_MEM: "0", CORES: "30"}, {PLACEMENT: WHOLE}), zero
+    yield simple({GPU_MEM: "0", CORES: "30"}, notes={PERCENT: "25"}), zero
     yield simple({GPU_MEM: "0", CORES: "30"}), "without aliyun.com/gpu-mem"
     yield simple({GPU_MEM: "0"}, notes={PERCENT: ""}), 'percent: "" must'
     yield simple(mem, notes={PERCENT: "0"}), 'percent: "0" must'
@@ -362,7 +365,8 @@ def _edges_of_containers() -> Iterator[tuple[Json, str]]:
     yield pod(many), 'container "c16": more than 16 containers'
     zeros = [container(f"c{i}", {GPU_MEM: "0"}) for i in range(17)]
     yield pod(zeros), ""
-    yield pod(zeros, labels={PLACEMENT: WHOLE}), "more than 16 containers"
+    yield pod(zeros, labels={PLACEMENT: WHOLE}), "needs a container with a limit"
+    yield pod([*zeros[:16], many[16]], labels={PLACEMENT: WHOLE}), ""
     yield pod(many[:4], labels={COUNT_LABEL: "64"}), ""
     yield pod(many[:5], labels={COUNT_LABEL: "64"}), "write at most 51"
     half = {GPU_MEM: "2", CORES: "60"}

@@ -49,6 +49,7 @@ def all_run(bench: Bench, worker: Worker, names: list[str], timeout: float = 120
 
     def run() -> bool:
         replace_rejected(bench, worker, names, units)
+        bench.revive_scheduler()
         return {one.pod for one in worker.containers()} >= set(names)
 
     wait_for(
@@ -59,12 +60,27 @@ def all_run(bench: Bench, worker: Worker, names: list[str], timeout: float = 120
     )
 
 
+def absent_resources(bench: Bench, worker: Worker) -> None:
+    """Pods that name what the node does not have: the kubelet runs them, and gives them nothing."""
+    names = {"gpu": "nvidia.com/gpu", "slice": "nvidia.com/mig-1g.5gb"}
+    if bench.cluster.minor > 20:  # the kubelet 1.20 never starts a container with 0 of a plugin's resource
+        names["zero"] = RESOURCE
+    for name, resource in names.items():
+        spec = worker.spec()
+        spec["containers"][0]["resources"] = {"limits": {resource: "0" if resource == RESOURCE else "2"}}
+        bench.pod(name, 0, spec=spec, node_name=worker.name, annotations={IDX: "0"})
+    all_run(bench, worker, list(names))
+    for name in names:
+        check("NVIDIA_VISIBLE_DEVICES" not in worker.wait_container(name).env, name)
+
+
 @scenario("node")
 def promised_cards(bench: Bench) -> None:
     """Through kube-scheduler, cardpack, kubelet and containerd each container gets the pod's card."""
     worker = bench.worker("n1", cards=2)
     agent = Agent(bench, worker, (16, 16))
     agent.start()
+    absent_resources(bench, worker)
     bench.cardpack()
     with Watching(agent.judge):
         gpu_pod(bench, worker, "one", 12)
@@ -310,7 +326,7 @@ def memory_limits(bench: Bench) -> None:
     wait_for(lambda: agent.metric('cardpack_node_limits{state="enforced"}') == 1, "a limit", 30)
     check(agent.metric("cardpack_node_limits_set_late_total") == 0, "the agent has set a limit")
     found = worker.wait_container("there")
-    check(found.env["NVIDIA_GPU_MEMORY_LIMIT"] == found.env["NVIDIA_GPU_MEMORY_REQUEST"] == "4096", found.env)
+    check(found.env["NVIDIA_GPU_MEMORY_LIMIT"] == "4096" and found.env["NVIDIA_GPU_MEMORY_REQUEST"] == "0", found.env)
     limits.kept.unlink()  # from here on the runtime is too old
     gpu_pod(bench, worker, "late", 6, annotations=asks)
     all_run(bench, worker, ["late"])
@@ -333,7 +349,17 @@ def memory_limits(bench: Bench) -> None:
     check([e["involvedObject"]["name"] for e in said] == ["never"], said)
     check("2048 MiB" in said[0]["message"], said)
     check(worker.wait_container("never").proc.exists(), "it goes on")
-    bench.cluster.delete_pod("never", bench.namespace, grace=1)
+    for name in ("never", "there", "late"):
+        bench.cluster.delete_pod(name, bench.namespace, grace=1)
+    allocatable_is(worker, 32)
+    wait_for(lambda: isolation(bench) == "none", "the label none", 30)
+    agent.program.kill()
+    agent.start()
+    wait_for(lambda: isolation(bench) == "driver-limits", "the label driver-limits again", 30)
+    gpu_pod(bench, worker, "free", 2)  # it asks for no isolation: only the label says what is missing
+    all_run(bench, worker, ["free"])
+    wait_for(lambda: isolation(bench) == "none", "the label none for want of a limit", 60)
+    check(agent.metric('cardpack_node_cards{health="unhealthy"}') == 0, "a card is unhealthy")
     allocatable_is(worker, 32)
     limits.show()  # another driver: no limits, and the label says so
     agent.program.kill()
@@ -351,7 +377,8 @@ def mps_daemon(folder: Path, uuid: str) -> socket.socket:
             while True:
                 daemon.accept()[0].close()
 
-    (folder / uuid).mkdir(parents=True, exist_ok=True)
+    for name in (uuid, f"{uuid}.shm"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
     daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     daemon.bind(str(folder / uuid / "control"))
     daemon.listen(64)
@@ -365,7 +392,6 @@ def mps_clients(bench: Bench) -> None:
     worker = bench.worker("n1", cards=2)
     with tempfile.TemporaryDirectory(prefix="mps") as short:  # a socket's path has at most 107 bytes
         folder = Path(short)
-        (folder / "shm").mkdir()
         agent = Agent(bench, worker, (16, 16), "--isolation=mps", f"--mps-dir={folder}")
         lines = [card_line(n, 16).replace("\n", " compute-mode=3\n") for n in range(2)]
         agent.show(lines)
@@ -387,7 +413,18 @@ def mps_clients(bench: Bench) -> None:
         check(found.env["CUDA_MPS_PIPE_DIRECTORY"] == str(folder / uuid), found.env)
         check(found.env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=6144M", found.env)
         check(str(folder / uuid) in found.mounts(), found.mounts())
-        check(found.mounts()["/dev/shm"].endswith("/shm"), found.mounts())
+        check(found.mounts()["/dev/shm"].endswith(f"/{uuid}.shm"), found.mounts())
+        for user in (1000, 2000):  # two tenants on one card, each a client under a UID of its own
+            spec = worker.spec(("c0",), (2,))
+            spec["containers"][0]["securityContext"] = {"runAsUser": user}
+            bench.pod(f"of-{user}", 0, spec=spec, annotations={"cardpack.io/card-uuid": uuid})
+            all_run(bench, worker, [f"of-{user}"])
+            theirs = worker.wait_container(f"of-{user}")
+            check(theirs.env["CUDA_MPS_PIPE_DIRECTORY"] == str(folder / uuid), theirs.env)
+            check(theirs.env["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=2048M", theirs.env)
+        # without MPS it would take both cards from all others
+        bench.pod("both", 0, spec=worker.spec(("c0",), (4,)), labels={"aliyun.com/gpu-count": "2"})
+        wait_for(lambda: "MPS serves the GPU devices" in message(bench.get("both")), "no node for two cards", 30)
         # its first process uses the card, and is no client; then it is one
         pid = found.proc.name
         at = int(uuid.removeprefix("GPU-")) + 1

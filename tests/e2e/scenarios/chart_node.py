@@ -12,7 +12,7 @@ from bench import MANIFESTS, PATIENCE, Bench, Skipped, check, scenario
 from component import wait_for
 from renderings import CHART, chart, helm, kustomize, objects, pick, strictly, unwarned
 
-from scenarios.overlays import apply_twice
+from scenarios.overlays import apply_twice, relative
 
 Json = Any
 
@@ -22,12 +22,14 @@ MERGE = "application/merge-patch+json"
 CHOICES: tuple[tuple[str, ...], ...] = (
     (),
     ("node.config.memory-unit=256MiB", "node.config.reserve-memory=512MiB", "node.config.cards=0",
+     "node.config.card-memory=96GiB",
      "node.config.cooldown=1m30s", "node.config.isolation=driver-limits", "node.config.usage-interval=5s",
      "node.config.usage-write=2m", "node.config.device-nodes=on", "node.config.log-level=debug"),
     ("node.config.cards=0\\,2\\,GPU-5a1f", "node.config.log-format=json", "node.config.reserve-memory=0",
      "node.config.device-nodes=off", "node.config.isolation=none", "node.config.usage-interval=0",
      "node.config.late-binding=off"),
-    ("node.address=0.0.0.0", "node.port=9411", "node.runtimeClassName=nvidia", "imagePullSecrets[0]=registry"),
+    ("node.address=0.0.0.0", "node.port=9411", "node.runtimeClassName=nvidia", "node.gpuOperator=true",
+     "imagePullSecrets[0]=registry"),
     ("node.image.repository=example.invalid/cardpack-node", "node.image.digest=sha256:" + "a" * 64,
      "node.nodeSelector.pool=gpu", "node.tolerations[0].key=gpu", "node.tolerations[0].operator=Exists",
      "node.kubeletDir=/data/kubelet", "node.podLabels.a=b", "node.podAnnotations.a=b",
@@ -107,6 +109,27 @@ def chart_of_the_nodes(bench: Bench) -> None:
 
 
 @scenario("real")
+def the_gpu_operator_waits(bench: Bench) -> None:
+    """With the choice, the DaemonSets select the label by whose key the GPU Operator finds what it waits for."""
+    label_of_clients, choice = {"nvidia.com/gpu.deploy.client": "true"}, ("--set", "node.gpuOperator=true")
+    folder = bench.workdir / "waits"
+    folder.mkdir()
+    (folder / "node-mps.yaml").write_text((MANIFESTS / "node-mps.yaml").read_text())
+    (folder / "kustomization.yaml").write_text(
+        f"resources: [{relative(folder, NODE)}, {relative(folder, MANIFESTS / 'overlays/kubeadm')}, node-mps.yaml]\n"
+        f"components: [{relative(folder, MANIFESTS / 'components/gpu-operator')}]\n"
+    )
+    made = {o["metadata"]["name"]: o for o in objects(bench, kustomize(folder)) if o["kind"] == "DaemonSet"}
+    (charted,) = (o for o in objects(bench, chart(bench, *choice, node=True))
+                  if o["metadata"]["name"] == "cardpack-node" and o["kind"] == "DaemonSet")  # fmt: skip
+    for one, key in ((charted, "node"), (made["cardpack-node"], "node"), (made["cardpack-mps"], "mps")):
+        selected = one["spec"]["template"]["spec"]["nodeSelector"]
+        check(selected == {"kubernetes.io/os": "linux", f"cardpack.io/{key}": "true", **label_of_clients}, selected)
+    selected = made["cardpack"]["spec"]["template"]["spec"]["nodeSelector"]
+    check(not label_of_clients.keys() & selected.keys(), selected)
+
+
+@scenario("real")
 def chart_of_the_nodes_has_each_flag(bench: Bench) -> None:
     """Every flag of cardpack-node is a value of the chart, or the chart sets it itself."""
     said = subprocess.run([program(bench), "--help"], capture_output=True, text=True, timeout=60).stdout
@@ -122,11 +145,11 @@ def label(bench: Bench, node: str, labels: dict[str, str | None]) -> None:
     bench.cluster.must("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": labels}}, content_type=MERGE)
 
 
-def wanted(bench: Bench) -> list[str]:
+def wanted(bench: Bench, of: str = "cardpack-node") -> list[str]:
     """The nodes for which the DaemonSet has a pod."""
     found = []
     for pod in bench.cluster.list_all("/api/v1/namespaces/kube-system/pods"):
-        if pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") != "cardpack-node":
+        if pod["metadata"].get("labels", {}).get("app.kubernetes.io/name") != of:
             continue
         if "deletionTimestamp" in pod["metadata"]:  # there is no kubelet that ends it
             name = pod["metadata"]["name"]
@@ -156,7 +179,31 @@ def the_label_selects_the_nodes(bench: Bench) -> None:
         wait_for(lambda: wanted(bench) == ["new", "old"], "a pod for the migrated node", PATIENCE)
         label(bench, "old", old)  # and back
         wait_for(lambda: wanted(bench) == ["new"], "no pod for the node that went back", PATIENCE)
+        _leaves_for_a_driver(bench)
     finally:
         bench.cluster.kubectl("delete", "-f", "-", stdin=text)
         wait_for(lambda: not wanted(bench), "no pod to be left", PATIENCE)
         controllers.kill()
+
+
+def _leaves_for_a_driver(bench: Bench) -> None:
+    """While the GPU Operator changes a node's driver or its slices, neither DaemonSet has a pod there, by each label."""
+    mps = str(MANIFESTS / "node-mps.yaml")
+    bench.cluster.kubectl("apply", "-f", mps)
+    label(bench, "new", {"cardpack.io/mps": "true"})
+    client, state = "nvidia.com/gpu.deploy.client", "nvidia.com/gpu-driver-upgrade-state"
+    try:
+        for key, away, there in ((client, "paused-for-driver-upgrade", "true"),
+                                 (client, "paused-for-mig-change", "true"),
+                                 (state, "pod-deletion-required", "upgrade-done"),
+                                 (state, "drain-required", "validation-required"),
+                                 (state, "pod-restart-required", "uncordon-required"),
+                                 (state, "upgrade-failed", None)):  # fmt: skip
+            wait_for(lambda: wanted(bench) == wanted(bench, "cardpack-mps") == ["new"], "both pods", PATIENCE)
+            label(bench, "new", {key: away})
+            wait_for(lambda: not wanted(bench) and not wanted(bench, "cardpack-mps"), f"none while {away}", PATIENCE)
+            label(bench, "new", {key: there})
+        wait_for(lambda: wanted(bench) == wanted(bench, "cardpack-mps") == ["new"], "both pods again", PATIENCE)
+    finally:
+        bench.cluster.kubectl("delete", "-f", mps)
+        wait_for(lambda: not wanted(bench, "cardpack-mps"), "no pod of MPS to be left", PATIENCE)

@@ -117,8 +117,6 @@ CASES = (
     Case("unusable", (("n1", 2, 16, {}, {"cardpack.io/cordoned-cards": "0",
                                          "cardpack.io/exclusive-cards": "1"}),), [], 4),
     Case("bad-table", (("n1", 1, 16, {}, {"cardpack.io/cards": "[{}]"}),), [], 4),
-    Case("not-gpu-nodes", tuple((f"n{i}", 0) for i in range(5)), [], 0, labels={PLACEMENT: WHOLE}),
-    Case("not-gpu-nodes-few", (("n1", 0), ("n2", 0)), [], 0, labels={PLACEMENT: WHOLE}),
     Case("node-full", (("n1", 2, 8),), [("a", 9, "n1", {})], 1, labels={PLACEMENT: WHOLE}),
     Case("swap", TWO, [("a", 4, "n1", at(0, **{ASSIGNED: "false", ASSUME_TIME: "1"})),
                        ("b", 9, "n1", at(0))], 4),

@@ -10,6 +10,7 @@ from typing import Any
 from bench import PATIENCE, Bench, check, scenario
 from component import wait_for
 
+from .dialects import ALL
 from .kubectl import OPEN, SYSTEM, Plugin, plugin_of, service, viewer, with_kubectl_of
 
 Json = Any
@@ -53,12 +54,12 @@ def config_map(bench: Bench, name: str, data: Json) -> None:
     bench.cluster.must("POST", f"{SYSTEM}/configmaps", item)
 
 
-def system_pod(bench: Bench, name: str, labels: dict[str, str], node: str) -> None:
-    """A pod of kube-system that runs, as far as the API server knows."""
+def system_pod(bench: Bench, name: str, labels: dict[str, str], node: str, space: str = SYSTEM) -> None:
+    """A pod of kube-system, or of another namespace, that runs, as far as the API server knows."""
     spec = {"containers": [{"name": "c", "image": "example.invalid/none"}], "nodeName": node}
-    bench.cluster.must("POST", f"{SYSTEM}/pods", {
+    bench.cluster.must("POST", f"{space}/pods", {
         "metadata": {"name": name, "labels": labels}, "spec": spec})  # fmt: skip
-    bench.cluster.must("PATCH", f"{SYSTEM}/pods/{name}/status", {"status": {"phase": "Running"}},
+    bench.cluster.must("PATCH", f"{space}/pods/{name}/status", {"status": {"phase": "Running"}},
                        content_type=MERGE)  # fmt: skip
 
 
@@ -112,7 +113,10 @@ def breakages(bench: Bench) -> list[tuple[Callable[[], object], str]]:
         (lambda: bench.own_pod("early", 2, annotations={IDX: "0"}),
          f"warn pod/{ns}/early: it is not bound, and has the annotation {IDX}"),
         (lambda: system_pod(bench, "gushare", {"component": "gpushare-schd-extender"}, "n1"),
-         "fail gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod gushare"),
+         "fail gpushare-schd-extender: gpushare's extender runs beside cardpack, as pod/kube-system/gushare"),
+        (lambda: system_pod(bench, "like", {"component": "gpushare-device-plugin"}, "n1",
+                            f"/api/v1/namespaces/{ns}"),
+         f"warn pod/{ns}/like: it has the labels of gpushare's device plugin, and is not in kube-system:"),
         (lambda: system_pod(bench, "agent", {"app.kubernetes.io/name": "cardpack-node"}, "n1"),
          "fail node/n1: 2 pods of device plugins run there"),
         (lambda: None, "fail pod/kube-system/agent: cardpack-node on node n1 is not ready"),
@@ -218,3 +222,63 @@ def kubectl_cardpack_dialects(bench: Bench) -> None:
         patch_node(bench, "v1", labels={"cardpack.io/dialect": "vulcano"})
         text = said(findings(plugin)[1])
         check(any(t.startswith('fail node/v1: label cardpack.io/dialect: "vulcano" is no') for t in text), text)
+
+
+TABLE = [{"id": "GPU-a", "index": 0, "count": 10, "devmem": 24576, "devcore": 100, "type": "A10", "health": True},
+         {"id": "GPU-b", "index": 1, "count": 10, "devmem": 24576, "devcore": 100, "type": "A10", "health": True}]  # fmt: skip
+# A node of each device plugin: its capacity and annotations, the limits of a pod and its annotations.
+HEALTHY: dict[str, tuple[Json, Json, Json, Json]] = {
+    "gpushare": ({"aliyun.com/gpu-mem": 32, "aliyun.com/gpu-count": 2}, {},
+                 {"aliyun.com/gpu-mem": 4}, {IDX: "1", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"}),
+    "volcano": ({"volcano.sh/gpu-memory": 32000, "volcano.sh/gpu-number": 2}, {},
+                {"volcano.sh/gpu-memory": 4000}, {"volcano.sh/gpu-index": "1", "volcano.sh/gpu-assigned": "true"}),
+    "elastic": ({"elasticgpu.io/gpu-memory": 32000, "elasticgpu.io/gpu-core": 200}, {},
+                {"elasticgpu.io/gpu-memory": 4000, "elasticgpu.io/gpu-core": 10},
+                {"elasticgpu.io/container-c": "1", "elasticgpu.io/assumed": "true"}),
+    "tencent": ({"tencent.com/vcuda-memory": 128, "tencent.com/vcuda-core": 200}, {},
+                {"tencent.com/vcuda-memory": 16, "tencent.com/vcuda-core": 10},
+                {"tencent.com/predicate-gpu-idx-0": "1", "tencent.com/gpu-assigned": "true"}),
+    "volcano-vgpu": ({"volcano.sh/vgpu-number": 20, "volcano.sh/vgpu-memory": 49152, "volcano.sh/vgpu-cores": 200},
+                     {"volcano.sh/node-vgpu-register": "GPU-a,10,24576,A10,true,hami-core:GPU-b,10,24576,A10,true,hami-core:"},
+                     {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000},
+                     {"volcano.sh/vgpu-ids-new": "GPU-b,NVIDIA,1000,0:", "volcano.sh/bind-phase": "success"}),
+    "hami": ({"nvidia.com/gpu": 20}, {"hami.io/node-nvidia-register": json.dumps(TABLE)},
+             {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 1000},
+             {"hami.io/vgpu-devices-allocated": "GPU-b,NVIDIA,1000,0:;", "hami.io/bind-phase": "success"}),
+    "nvidia": ({"nvidia.com/gpu": 8}, {}, {"nvidia.com/gpu": 1}, {}),
+}  # fmt: skip
+
+
+@scenario("real")
+def healthy_dialects(bench: Bench) -> None:
+    """
+    A healthy node and pod of every dialect, and of NVIDIA's plugin: doctor says no FAIL, through the
+    daemon and without it, and pods has no reason.
+    """
+    pods = f"/api/v1/namespaces/{bench.namespace}/pods"
+    for name, (capacity, notes, limits, said_of) in HEALTHY.items():
+        bench.cluster.create_node(name, capacity, annotations=notes)
+        amounts = {"limits": {key: str(amount) for key, amount in limits.items()}}
+        bench.cluster.must("POST", pods, {
+            "metadata": {"name": name, "annotations": said_of},
+            "spec": {"nodeName": name, "containers": [
+                {"name": "c", "image": "example.invalid/none", "resources": amounts}]}})  # fmt: skip
+        run_pod(bench, name)
+    system_pod(bench, "plugin", {"component": "gpushare-device-plugin"}, "gpushare")
+    daemon = bench.cardpack(f"--dialects={ALL}", *OPEN)
+    plugin = viewer(bench)
+    try:
+        with service(bench, daemon.port):
+            plugin.comes_to_answer()
+            for way in ((), ("--direct",)):
+                status, found = findings(plugin, *way)
+                bad = [f for f in found if f["result"] == "fail" or f["object"].startswith("pod/")]
+                check((status, bad) == (0, []), f"{way}: {bad}")
+            rows = {p["name"]: p for p in plugin.json("pods", "-n", bench.namespace)["pods"]}
+            check(set(rows) == set(HEALTHY), rows)
+            blamed = [p for p in rows.values() if p["reason"]]
+            check(not blamed, blamed)
+            cards = {name: [s["card"] for s in p["placement"]] for name, p in rows.items()}
+            check(all(c == ([] if name == "nvidia" else [1]) for name, c in cards.items()), cards)
+    finally:
+        bench.cluster.api("DELETE", f"{SYSTEM}/pods/plugin?gracePeriodSeconds=0")

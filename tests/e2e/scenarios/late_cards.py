@@ -170,7 +170,6 @@ def late_binding_with_mps(bench: Bench) -> None:
     worker = bench.worker("n1", cards=2, cdi=True)
     with tempfile.TemporaryDirectory(prefix="mps") as short:  # a socket's path has at most 107 bytes
         folder = Path(short)
-        (folder / "shm").mkdir()
         daemons = [mps_daemon(folder, f"GPU-{n}") for n in range(2)]
         agent = Agent(bench, worker, (16, 16), "--late-binding=on", "--isolation=mps", f"--mps-dir={folder}")
         agent.show([card_line(n, 16).replace("\n", " compute-mode=3\n") for n in range(2)])
@@ -185,7 +184,7 @@ def late_binding_with_mps(bench: Bench) -> None:
         pipe = str(folder / f"GPU-{annotation(bench.get('client'), IDX)}")
         check(found.env["CUDA_MPS_PIPE_DIRECTORY"] == pipe and found.env[limit] == "0=6144M", found.env)
         check(found.mounts()[pipe].endswith(pipe), found.mounts())
-        check(found.mounts()["/dev/shm"].endswith(f"{short}/shm"), found.mounts())
+        check(found.mounts()["/dev/shm"].endswith(f"{pipe}.shm"), found.mounts())
         for daemon in daemons:
             daemon.shutdown(socket.SHUT_RDWR)  # wakes its thread
             daemon.close()

@@ -45,16 +45,17 @@ class Load:
         self._end = Event()
         self._thread = Thread(target=self._run, daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> Load:
         self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end.set()
+        self._thread.join(60)
 
     def finish(self, timeout: float) -> None:
         """Waits until all have run."""
-        try:
-            wait_for(lambda: len(self.ran) >= self.wanted or self.wrong, f"{self.wanted} pods to run", timeout, poll=1)
-        finally:
-            self._end.set()
-            self._thread.join(60)
+        wait_for(lambda: len(self.ran) >= self.wanted or self.wrong, f"{self.wanted} pods to run", timeout, poll=1)
         check(not self.wrong, self.wrong[:3])
 
     def waiting(self) -> int:
@@ -204,8 +205,7 @@ def node_load(bench: Bench) -> None:
         load.see()
         return agent.judge()
 
-    with Watching(look) as watching:
-        load.start()
+    with Watching(look) as watching, load:
         plan = faults.all() * max(1, load.wanted // 400)
         dice("faults").shuffle(plan)
         for i, fault in enumerate(plan):

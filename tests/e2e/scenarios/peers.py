@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from bench import PATIENCE, Bench, Lab, Skipped, agree, check, message, scenario
 from component import wait_for
@@ -14,6 +15,9 @@ from truth import ASSIGNED, ASSUME_TIME, DEV, IDX, POD
 
 from cluster import GPU_MEM
 
+Json = Any
+
+VACATED = "cardpack.io/vacated-cards"
 NO_CARD = "Insufficient GPU Memory in one device"
 MIB = 1 << 20
 
@@ -153,3 +157,35 @@ def annotations_left_over(bench: Bench) -> None:
     wait_for(lambda: bench.get("scheduled")["spec"].get("nodeName"), "scheduled bound", PATIENCE)
     check(not message(bench.get("scheduled")), message(bench.get("scheduled")))
     bench.verify(daemon)  # all five annotations exact, by one write a pod
+
+
+@scenario("real")
+def annotations_without_room(bench: Bench) -> None:
+    """
+    The API server does not count the annotations of a Binding, and refuses each later change of a pod
+    with more than 256 KiB of them. A pod whose annotations leave no room is refused; the largest one
+    that is not can be acknowledged after its Binding, which empties the author's vacated-cards.
+    """
+    bench.node("n1", 1, 16)
+    daemon = bench.cardpack()
+    agree(daemon, bench.truth)
+
+    def asked(name: str, size: int) -> Json:
+        own = {VACATED: "0", "note": '"<\\'}
+        rest = size - sum(len(key) + len(value) for key, value in own.items())
+        return bench.own_pod(name, 2, annotations={**own, "note": own["note"] + "x" * rest})
+
+    for name, size in (("full", 256 << 10), ("over", (160 << 10) + 1)):
+        pod = asked(name, size)
+        said = f"its annotations have {size} bytes, 163840 at most"
+        check(said in daemon.reason(pod, "n1"), daemon.reason(pod, "n1"))
+        error = daemon.bind(pod, "n1")
+        check(said in error and not bench.get(name)["spec"].get("nodeName"), error)
+    pod = asked("largest", 160 << 10)
+    check(daemon.fitting(pod, ["n1"]) == ["n1"], "not offered")
+    check(daemon.bind(pod, "n1") == "", "not bound")
+    bench.patch_pod("largest", {"metadata": {"annotations": {ASSIGNED: "true"}}})
+    notes = bench.get("largest")["metadata"]["annotations"]
+    check(notes[ASSIGNED] == "true" and notes[VACATED] == "", notes[VACATED])
+    bench.patch_pod("largest", {"metadata": {"annotations": {ASSIGNED: "false"}}})
+    bench.verify(daemon)

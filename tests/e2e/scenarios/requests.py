@@ -106,7 +106,7 @@ def percent_of_a_card(ground: Ground) -> None:
     ground.node("n1", [card(0, 10), card(1, 24)])
     ground.cardpack()
     quarter = {PERCENT: "25"}
-    check(ground.placed("small", 0, notes=quarter) == [0], "small")
+    check(ground.placed("small", 1, notes=quarter) == [0], "small")
     check(note(ground, "small", ALLOCATION) == {"0": {"0": 3}}, "a quarter of 10 is 3")
     check(ground.placed("least", 5, notes={PERCENT: "10"}) == [0], "least")
     check(note(ground, "least", ALLOCATION) == {"0": {"0": 5}}, "10 % of 10, and 5 at least")

@@ -15,7 +15,7 @@ export function pod_of(r) {
     const labels = {};
     const annotations = {};
     if (r.memory !== "" || r.whole || r.percent !== "")
-        limits["aliyun.com/gpu-mem"] = r.memory === "" ? "0" : r.memory;
+        limits["aliyun.com/gpu-mem"] = r.memory || r.cards || "1"; // at least one unit of each card
     if (r.compute !== "")
         limits["aliyun.com/gpu-core.percentage"] = r.compute;
     if (r.cards !== "")

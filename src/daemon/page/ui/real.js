@@ -1,6 +1,6 @@
 /*
  * What cards and pods really use, as cardpack-node measures it in MiB. It is shown in the unit of the
- * card's other figures, which follows from the two sizes of the card: as core/measured.c does it.
+ * card's other figures, which follows from the two sizes of the card: as core/state/measured.c does it.
  */
 const MIB_A_GIB = 1024;
 

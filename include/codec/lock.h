@@ -1,7 +1,0 @@
-/* The lock of a node: dialect_facts.lock. */
-#pragma once
-
-#include "core/view.h"
-
-/* Reads "TIME", or "TIME,NAMESPACE,NAME". Absent: no lock. */
-void lock_read(struct str text, struct lock_view *ret);

@@ -1,0 +1,110 @@
+/* A pod that asks for memory on a card or holds it. Only cache.c changes these structs; other
+ * modules read them through const pointers. */
+#pragma once
+
+#include "base/list.h"
+#include "core/request/labels.h"
+#include "core/state/holding.h"
+
+struct node;
+struct group;
+
+enum pod_state {
+    POD_PENDING,   /* a list or watch showed it; it holds nothing */
+    POD_RESERVED,  /* holds a card while its Binding is in flight or in doubt */
+    POD_CONFIRMED, /* the API server answered that it is bound; the watch has not shown it yet */
+    POD_BOUND,     /* the pod's object shows it bound */
+};
+
+struct pod {
+    struct str uid;       /* key of the cache's map; uid and name are stored behind the struct */
+    struct str namespace; /* borrowed from the tenant */
+    struct str name;
+    enum pod_state state;
+    bool seen; /* a list or watch showed it, not only a bind */
+    /* Reserved or confirmed, but a list or watch does not have it, or contradicts it. */
+    bool missing;
+    /* Missing, and the caller was asked to read the pod: the next answer to a GET counts. */
+    bool asked;
+    /* Its containers may not have been given devices yet: it is reserved, or pod_view_starts says
+     * so. Only node_note_start sets it. */
+    bool starting;
+    bool assigned;    /* the device plugin has acknowledged it (annotation ASSIGNED is true) */
+    bool unassigned;  /* annotation ASSIGNED is false, or the pod is reserved */
+    bool unsure;      /* acknowledged, but perhaps for another pod's container: see swap.c */
+    bool exchanging;  /* annotation CARDPACK_ANNOTATION_VACATED; only node_note_exchange sets it */
+    bool unreadable;  /* its object can't be read; only node_note_unreadable sets it */
+    bool initialized; /* its init containers are done, and their part is released */
+    bool deleting;    /* its object has a deletionTimestamp; it still holds its cards */
+    struct former former;
+    bool unwanting; /* reserved, but its object no longer requests memory */
+    bool kept;      /* the claim is for the cards of `holding`, set by KEEP, and not a nomination */
+    uint16_t list_n; /* of `list`; here it needs no memory */
+    uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
+    struct quota_tenant *tenant; /* of its namespace; left when the cache forgets the pod */
+    struct request *request;     /* shared, in the cache's table `requests`; never changed */
+    struct request *edited;      /* the same; reserved: its object's new request; or NULL */
+    struct holding *holding;     /* owned; NULL while pending without kept cards */
+    char *list; /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
+                   holding's grants; NULL: none. See core/state/vgpu.h */
+    struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
+    struct node *node;      /* NULL while pending */
+    struct group *group;    /* its affinity group while it holds cards; or NULL */
+    struct node *claim;     /* pending: the node where room is kept for it; or NULL */
+    struct node *nominated; /* until it is bound: the node that a scheduler nominated; or NULL */
+    int32_t card;           /* its first card; -1: charged to the node only */
+    uint32_t created_s; /* Unix time of creation, or of the first object seen; 0: no object yet */
+    uint64_t version;   /* resourceVersion of the last object; 0: not known */
+    uint64_t assume_ns;
+    struct pod *next; /* in node->pods, or in claim->claims */
+    struct pod *prev;
+    struct list_link pending; /* in the cache's list of pending pods */
+};
+
+static inline struct str pod_list(const struct pod *p)
+{
+    return (struct str){p->list, p->list_n};
+}
+
+static inline bool pod_holds(const struct pod *p)
+{
+    return p->state != POD_PENDING;
+}
+
+/* The device plugin may choose this pod for any container that asks for as much memory. */
+static inline bool pod_awaits(const struct pod *p)
+{
+    return p->starting && p->unassigned;
+}
+
+/* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher
+ * priority. */
+static inline bool pod_claims_before(const struct pod *claim, const struct request *r)
+{
+    return claim != r->self && claim->request->priority >= r->priority;
+}
+
+/* The rest is for cache.c. */
+
+/* A new pending pod, charged nowhere, without a request or a namespace. NULL: allocation failed. */
+struct pod *pod_new(struct str uid, struct str name);
+
+/* Call this if a list or watch does not have a reserved or confirmed pod, or contradicts it. */
+void pod_doubt(struct pod *p);
+
+/* Call this if a list or watch shows the pod, or a GET that was sent after pod_doubt. */
+void pod_believe(struct pod *p);
+
+/* Whether the pod is missing and the new evidence (read_back: the answer to a GET) may be older
+ * than the call of pod_doubt. After this call the answer to a new GET counts. */
+bool pod_is_doubted(struct pod *p, bool read_back);
+
+/* Takes ownership of list; n is at most LIMIT_DEVICES_BYTES. */
+void pod_set_list(struct pod *p, char *list, size_t n);
+
+/* Takes a bound pod's annotations except its cards; cache_pod_place sets those. An ASSUME_TIME more
+ * than a day ahead of now is ignored. */
+void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t now_ns);
+
+/* For tests: asserts the invariants of a single pod. */
+void pod_check(const struct pod *p);

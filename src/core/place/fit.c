@@ -1,0 +1,396 @@
+/* Evaluates a request on a node. Most requests ask for memory of one card, on a node without
+ * special conditions: they are evaluated with figures that the node keeps. For all others each card
+ * is evaluated. */
+#include "core/place/fit.h"
+
+#include "core/place/in_turn.h"
+#include "core/place/lack.h"
+#include "core/place/look.h"
+#include "core/place/pick.h"
+#include "core/state/draft.h"
+#include "core/state/swap.h"
+#include "core/state/uses.h"
+#include "core/state/vgpu.h"
+#include "fit_apart.h"
+
+static enum verdict fit_fault_verdict(enum node_fault fault)
+{
+    switch (fault) {
+    case NODE_OK:
+        return VERDICT_FITS;
+    case NODE_ABSENT:
+        return VERDICT_UNKNOWN_NODE;
+    case NODE_NOT_SHARED:
+        return VERDICT_NOT_SHARED;
+    case NODE_BAD_CARDS:
+        return VERDICT_BAD_CARDS;
+    case NODE_NO_CARDS:
+    case NODE_BAD_QUANTITY:
+        return VERDICT_NO_CARDS;
+    }
+    return VERDICT_NO_CARDS;
+}
+
+struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch)
+{
+    const struct node_sizes *sizes = n == NULL ? NULL : n->sizes;
+    if (v != VERDICT_BAD_CARDS || sizes == NULL)
+        return verdict_reason_in(v, sizes == NULL ? 0 : sizes->dialect, name, scratch);
+    buf_clear(scratch, SIZE_MAX);
+    buf_printf(scratch, "The node's annotation %.*s", STR_ARG(sizes->cards_fault));
+    return buf_str(scratch);
+}
+
+enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card)
+{
+    struct look look _uninitialized_;
+    look_at(&look, n, r);
+    return look_card(&look, r, card);
+}
+
+/* The node's sum may have no room for the cards that the policy prefers, but room for smaller
+ * ones. */
+static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
+{
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    enum verdict v = VERDICT_FITS;
+    do {
+        pick_together(pick, ret);
+        assert(ret->n > 0);
+        v = look_placement(n, r, ret);
+    } while (v != VERDICT_FITS && pick_smaller(pick));
+    return v;
+}
+
+static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap,
+                                      struct placement *ret)
+{
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    const struct share none = {.mem = 0};
+    const struct share all = request_share(r);
+    enum verdict v = look_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
+    if (v != VERDICT_FITS)
+        return v;
+    if (!in_turn_place(n, r, ret))
+        return VERDICT_NO_CARD_FREE;
+    if (!in_turn_chooses(n, r, ret) || !in_turn_is_among(ret, &pick->fits))
+        return VERDICT_PLUGIN_ORDER;
+    uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
+    /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
+    if (!uses_allow(n, r, shares, count))
+        return VERDICT_PLUGIN_ORDER;
+    return look_placement(n, r, ret);
+}
+
+static enum verdict fit_place_shared(const struct node *n, const struct request *r,
+                                     enum policy fallback, struct placement *ret)
+{
+    struct placement unwanted _uninitialized_;
+    assert(n->sizes != NULL && n->n_cards > 0);
+    struct pick pick = {.node = n,
+                        .request = r,
+                        .policy = policy_choose(r->card_policy, n->sizes->placement, fallback)};
+    struct share share = request_share(r);
+    struct swap swap _uninitialized_;
+    look_swap(&swap, n, r);
+    if (in_turn_applies(r))
+        return fit_place_in_turn(&pick, &swap, ret == NULL ? &unwanted : ret);
+    if (request_by_container(r))
+        return fit_place_each(&pick, &swap, ret == NULL ? &unwanted : ret);
+    enum verdict v = look_cards(n, r, &share, &swap, &pick.fits);
+    if (v == VERDICT_FITS && !in_turn_may_have(n, r))
+        return VERDICT_PLUGIN_ORDER;
+    /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
+     * this quick check overestimates; if it fails, the exact check below decides. */
+    if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
+        look_sum(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
+        return VERDICT_FITS;
+    if (ret == NULL)
+        ret = &unwanted;
+    if (v == VERDICT_FITS)
+        return fit_place_together(&pick, ret);
+    if (request_may_part(r))
+        v = fit_place_apart(&pick, &swap, v, ret);
+    return v == VERDICT_FITS ? look_placement(n, r, ret) : v;
+}
+
+/* Whether a card that is set aside still has pods of ours, placed before it was set aside. */
+static bool fit_is_trespassed(const struct node *n)
+{
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (n->cards[i].aside && n->cards[i].pods > 0)
+            return true;
+    }
+    return false;
+}
+
+/* The other device plugin does not report which card it gives out. So a node has only one kind of
+ * pods at a time, or each kind has its own cards. DRA does report it. */
+static enum verdict fit_check_exclusive(const struct node *n, const struct request *r)
+{
+    bool shares = request_shares(r) && n->n_cards > 0; /* else report the node's fault */
+    bool excludes = node_exclusive_of(n, r) > 0;
+    if (node_has_aside(n))
+        return excludes && fit_is_trespassed(n) ? VERDICT_SHARED : VERDICT_FITS;
+    if (excludes && (n->n_sharing > 0 || shares))
+        return VERDICT_SHARED;
+    return shares && n->exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS;
+}
+
+/* A node with a fault has that as its reason. */
+static enum verdict fit_check_isolation(const struct node *n, const struct request *r)
+{
+    if (!request_shares(r) || n->fault != NODE_OK)
+        return VERDICT_FITS;
+    if (r->isolated && n->sizes->isolation <= ISOLATION_NONE)
+        return VERDICT_ISOLATION;
+    if (n->sizes->dialect == r->dialect && !isolation_serves(n->sizes->isolation, request_cards(r)))
+        return VERDICT_MPS;
+    return VERDICT_FITS;
+}
+
+/* Only where cardpack-node runs, whose label the node has: it removes the annotation of a pod that
+ * has it by mistake. Elsewhere such a pod would keep all others away. */
+static bool fit_is_exchanging(const struct node *n)
+{
+    return n->n_exchanging > 0 && n->sizes->isolation != ISOLATION_UNKNOWN;
+}
+
+/* ret NULL: only whether the request fits; no cards are chosen. */
+static enum verdict fit_place_pod(const struct node *n, const struct request *r,
+                                  enum policy fallback, struct placement *ret)
+{
+    struct quota_refusal refusal;
+    if (n->n_unreadable > 0)
+        return VERDICT_UNREADABLE;
+    /* Before the rest: kube-scheduler must not evict pods where no eviction helps. */
+    enum verdict v = fit_check_isolation(n, r);
+    if (v == VERDICT_FITS)
+        v = fit_check_exclusive(n, r);
+    if (v != VERDICT_FITS)
+        return v;
+    if (!request_shares(r))
+        return uses_evaluate(n, r, 0, &refusal);
+    if (n->fault != NODE_OK)
+        return fit_fault_verdict(n->fault);
+    if (n->sizes->dialect != r->dialect)
+        return VERDICT_DIALECT;
+    if (n->locked)
+        return VERDICT_LOCKED;
+    return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
+}
+
+/* A claim's request, as if its namespace held nothing: a quota that denies it then denies it for
+ * ever, and no room is kept. */
+static void fit_load_claim(struct request *to, const struct pod *q, const struct request *r)
+{
+    request_load(to, q->request);
+    to->work = r->work;
+    to->learned = r->learned;
+    to->account = (struct quota_account){.entry = q->tenant->entry};
+}
+
+/* `then` is the node after the deleted pods are gone, with the claims that r yields to placed one
+ * by one; `now` has the deleted pods and the claims. On a card, both count until the deleted pods
+ * are gone. For the node's sum the larger of the two counts. */
+uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct request *r)
+{
+    uint32_t kept = 0;
+    struct draft then _uninitialized_;
+    struct placement there _uninitialized_;
+    struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
+    draft_init(now, n);
+    draft_init(&then, n);
+    then.node.vacated = true;
+    request_work(r, 2 * n->n_cards + n->n_pods);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (p->deleting)
+            draft_remove(&then, p);
+    }
+    for (const struct pod *q = n->claims; q != NULL; q = q->next) {
+        struct request claim;
+        uint32_t count = 0;
+        request_work(r, 1);
+        if (!pod_claims_before(q, r))
+            continue;
+        assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
+        fit_load_claim(&claim, q, r);
+        there.n = 0;
+        if (q->kept)
+            count = shares_of(q->request, q->holding->grants, q->holding->n_grants, false, shares);
+        else if (fit_place_pod(&then.node, &claim, r->fallback, &there) == VERDICT_FITS)
+            count = shares_of(q->request, there.grants, there.n, false, shares);
+        else
+            continue;
+        if (!uses_allow(n, &claim, shares, count))
+            continue;
+        kept++;
+        draft_charge(&then, q->request, shares, count, 1);
+        draft_charge(now, q->request, shares, count, 1);
+    }
+    now->node.used = MAX_OF(n->used, then.node.used);
+    now->node.counted = MAX_OF(n->counted, then.node.counted);
+    return kept;
+}
+
+static enum verdict fit_place_beside_claims(const struct node *n, const struct request *r,
+                                            struct placement *ret)
+{
+    struct draft kept _uninitialized_;
+    uint32_t pods = fit_keep_claims(&kept, n, r);
+    bool fits = in_turn_applies(r) ? in_turn_has_room(&kept.node, n, r)
+                                   : fit_place_pod(&kept.node, r, r->fallback, ret) == VERDICT_FITS;
+    if (!fits && r->lack != NULL)
+        r->lack->pods = pods;
+    return fits ? VERDICT_FITS : VERDICT_KEPT;
+}
+
+static enum verdict fit_place_or_fit(const struct node *n, const struct request *r,
+                                     struct placement *ret)
+{
+    if (n == NULL || n->fault == NODE_ABSENT)
+        return VERDICT_UNKNOWN_NODE;
+    if (!request_wants(r))
+        return VERDICT_FITS;
+    enum verdict v = fit_place_pod(n, r, r->fallback, ret);
+    return v != VERDICT_FITS || n->claims == NULL ? v : fit_place_beside_claims(n, r, ret);
+}
+
+enum verdict fit_place(const struct node *n, const struct request *r, struct placement *ret)
+{
+    ret->n = 0;
+    return fit_place_or_fit(n, r, ret);
+}
+
+/* Without a table all cards of a node have one model and one size, so the quota's answer is the
+ * same for all. */
+static enum verdict fit_quota(const struct node *n, const struct request *r)
+{
+    struct quota_refusal refusal;
+    return n->sizes->infos == NULL ? uses_evaluate(n, r, 0, &refusal)
+                                   : fit_place_or_fit(n, r, NULL);
+}
+
+enum verdict fit_node(const struct node *n, const struct request *r)
+{
+    if (n == NULL || !r->simple || r->mem > n->crowded)
+        return fit_place_or_fit(n, r, NULL);
+    if (r->account.entry != NULL) {
+        enum verdict v = fit_quota(n, r);
+        if (v != VERDICT_FITS)
+            return v;
+    }
+    if (r->mem <= n->simple)
+        return VERDICT_FITS;
+    return r->mem > n->most_free ? VERDICT_NO_CARD_FREE : VERDICT_NODE_FULL;
+}
+
+bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
+                 struct quota_refusal *ret)
+{
+    if (n == NULL || (v != VERDICT_QUOTA && v != VERDICT_QUOTA_DENIED))
+        return false;
+    if (!request_shares(r))
+        return uses_evaluate(n, r, 0, ret) == v;
+    struct look look _uninitialized_;
+    struct share share = request_share(r);
+    look_groups(&look, n, r);
+    request_work(r, 2 * (uint64_t)n->n_cards);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        if (look_share(&look, r, &share, i) == v && uses_evaluate(n, r, i, ret) == v)
+            return true;
+    }
+    /* For containers that would be on different cards, because each card is too small for all of
+     * them, or because each has its own. */
+    bool own = request_by_container(r);
+    for (uint32_t i = 0; i < n->n_cards; i++) {
+        enum verdict its = card_usable(&n->cards[i]) ? uses_evaluate(n, r, i, ret) : VERDICT_FITS;
+        if (its == v || (own && its != VERDICT_FITS))
+            return true;
+    }
+    return false;
+}
+
+bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
+                      struct quota_refusal *ret)
+{
+    assert(card < n->n_cards);
+    return uses_evaluate(n, r, card, ret) != VERDICT_FITS;
+}
+
+bool fit_swaps(const struct node *n, const struct request *r)
+{
+    struct swap swap _uninitialized_;
+    struct placement there _uninitialized_;
+    request_work(r, n->n_pods);
+    swap_find(n, r, &swap);
+    return swap.cards == SWAP_NONE ||
+           (swap.cards == SWAP_ONE && fit_place(n, r, &there) == VERDICT_FITS &&
+            !swap_allows_all(&swap, &there));
+}
+
+int64_t fit_cost(const struct node *n, const struct request *r)
+{
+    if (request_fixed(r))
+        return r->mem;
+    struct share share = request_share(r);
+    return share_charge(r, &share, n->largest) * request_cards(r);
+}
+
+/* For a whole card or a percentage: the grant is written in the annotation, and the card may have
+ * grown since, so that the pod's part is larger than the grant. */
+static bool fit_is_outgrown(const struct node *n, const struct request *r, const struct holding *h,
+                            const struct share *s)
+{
+    struct share granted = {.mem = 0};
+    if (r->dialect != DIALECT_GPUSHARE)
+        return false; /* its annotations say no amount, or see vgpu_falls_short */
+    for (uint32_t i = 0; i < h->n_grants; i++)
+        granted.mem += h->grants[i].card == s->card ? h->grants[i].mem : 0;
+    return share_charge(r, &granted, n->cards[s->card].total) > granted.mem;
+}
+
+/* Evaluates the pod's cards on a draft of the node without the pod. */
+enum verdict fit_keep(const struct pod *p)
+{
+    struct request r;
+    struct draft without _uninitialized_;
+    const struct node *n = &without.node;
+    const struct holding *h = p->holding;
+    struct look look _uninitialized_;
+    int64_t charge = 0;
+    assert(pod_holds(p) && p->node != NULL && h != NULL);
+    if (p->node->fault == NODE_ABSENT)
+        return VERDICT_UNKNOWN_NODE;
+    request_load(&r, p->request);
+    r.self = p;
+    draft_init(&without, p->node);
+    draft_remove(&without, p);
+    enum verdict v = fit_check_isolation(n, &r);
+    if (v == VERDICT_FITS)
+        v = fit_check_exclusive(n, &r);
+    if (v != VERDICT_FITS || !request_shares(&r))
+        return v;
+    if (n->fault != NODE_OK)
+        return fit_fault_verdict(n->fault);
+    if (n->sizes->dialect != r.dialect)
+        return VERDICT_DIALECT;
+    if (dialect_has_uuids(r.dialect) && vgpu_falls_short(pod_list(p), &r, n))
+        return VERDICT_NO_CARD_FREE;
+    look_at(&look, n, &r);
+    for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
+        const struct share *s = &h->shares[i];
+        if (!node_has_card(n, s->card) || fit_is_outgrown(n, &r, h, s))
+            return VERDICT_NO_CARD_FREE;
+        v = look_share(&look, &r, s, s->card);
+        charge += share_charge(&r, s, n->cards[s->card].total);
+        if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
+            v = VERDICT_SWAP;
+    }
+    if (v == VERDICT_FITS && !in_turn_keeps(n, &r, h))
+        return VERDICT_PLUGIN_ORDER;
+    return v == VERDICT_FITS ? look_sum(n, &r, charge) : v;
+}

@@ -1,0 +1,92 @@
+/* Evaluates pods whose containers may have different cards. */
+#include "fit_apart.h"
+
+#include "core/place/assign.h"
+#include "core/place/look.h"
+#include "core/state/draft.h"
+
+/* The node without its pods. */
+static void fit_apart_empty(struct draft *ret, const struct node *n, const struct request *r)
+{
+    draft_init(ret, n);
+    request_work(r, n->n_pods);
+    for (const struct pod *p = n->pods; p != NULL; p = p->next) {
+        if (!n->vacated || !p->deleting)
+            draft_remove(ret, p);
+    }
+}
+
+enum verdict fit_place_apart(const struct pick *pick, const struct swap *swap,
+                             enum verdict together, struct placement *ret)
+{
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    const struct swap any = {.cards = SWAP_ANY};
+    struct share none = {.mem = 0};
+    struct card_set fits _uninitialized_;
+    enum verdict apart = look_cards(n, r, &none, &any, &fits);
+    if (apart == VERDICT_FITS && assign_place(pick, &fits, ret))
+        return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
+    if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
+        return apart;
+    if (together != VERDICT_TOO_LARGE)
+        return together;
+    /* Too large for one card. Check on an empty node whether several cards could hold the pod. */
+    struct draft d _uninitialized_;
+    struct placement there _uninitialized_;
+    fit_apart_empty(&d, n, r);
+    const struct pick empty = {.node = &d.node, .request = r, .policy = pick->policy};
+    return look_cards(&d.node, r, &none, &any, &fits) == VERDICT_FITS &&
+                   assign_place(&empty, &fits, &there)
+               ? VERDICT_NO_CARD_FREE
+               : together;
+}
+
+/* The cards that each container could have if it were alone. */
+static enum verdict fit_apart_evaluate_each(const struct node *n, const struct request *r,
+                                            const struct swap *swap, struct card_set *ret_fits)
+{
+    struct request one _uninitialized_;
+    enum verdict v = VERDICT_FITS;
+    for (uint32_t i = 0; i < r->n_demands && v == VERDICT_FITS; i++) {
+        request_part(&one, r, i);
+        struct share share = request_share(&one);
+        v = look_cards(n, &one, &share, swap, &ret_fits[i]);
+    }
+    return v;
+}
+
+/* Each container has room, but not all of them. Without the quota that shows whether the quota is
+ * the reason, and on an empty node whether it can ever change. */
+static enum verdict fit_apart_why_not_each(const struct pick *pick, const struct card_set *own)
+{
+    struct draft d _uninitialized_;
+    struct placement there _uninitialized_;
+    struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
+    struct request r _uninitialized_;
+    const struct swap any = {.cards = SWAP_ANY};
+    const struct pick free = {.node = pick->node, .request = &r, .policy = pick->policy};
+    const struct pick empty = {.node = &d.node, .request = &r, .policy = pick->policy};
+    request_load(&r, pick->request);
+    r.account.entry = NULL;
+    if (pick->request->account.entry != NULL && assign_place(&free, own, &there))
+        return VERDICT_QUOTA;
+    fit_apart_empty(&d, pick->node, &r);
+    return fit_apart_evaluate_each(&d.node, &r, &any, fits) == VERDICT_FITS &&
+                   assign_place(&empty, fits, &there)
+               ? VERDICT_NO_CARD_FREE
+               : VERDICT_TOO_FEW;
+}
+
+enum verdict fit_place_each(const struct pick *pick, const struct swap *swap, struct placement *ret)
+{
+    struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
+    const struct node *n = pick->node;
+    const struct request *r = pick->request;
+    enum verdict v = fit_apart_evaluate_each(n, r, swap, fits);
+    if (v != VERDICT_FITS)
+        return v;
+    if (!assign_place(pick, fits, ret))
+        return fit_apart_why_not_each(pick, fits);
+    return look_placement(n, r, ret);
+}

@@ -1,0 +1,130 @@
+"""
+The shell script of manifests/node-mps.yaml, with doubles of NVIDIA's two programs: one control daemon
+for each card, in directories that all users may write in; one that ends starts again, and the other
+ones go on; a card that comes later gets one, too. At the end the cards are for all again.
+
+    mps_daemons.py NODE_MPS_YAML
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+
+CARDS = ("GPU-1", "GPU-2")
+LATER = "GPU-4"
+# Of another card the driver says at first that it is ill in place of its UUID, and of a third it refuses the mode.
+SMI = r"""echo "smi $*" >>"$WORLD/calls"
+case $1 in
+--query-gpu=uuid)
+    printf '%s\n' GPU-1 GPU-2 GPU-3
+    [ -e "$WORLD/asked" ] && echo GPU-4 || echo 'Unable to determine the device handle for GPU0000:01:00.0'
+    touch "$WORLD/asked" ;;
+--id=GPU-3) exit 15 ;;
+--id=*) echo "${2#*=}" >"$WORLD/mode.${1#*=}" ;;
+--compute-mode=*) for card in "$WORLD"/mode.*; do echo "${1#*=}" >"$card"; done ;;
+esac
+"""
+SLEEP = 'if [ "$1" = 60 ]; then set -- 1; fi; exec /bin/sleep "$@"\n'  # a minute passes in a second
+CONTROL = 'echo "$CUDA_VISIBLE_DEVICES $$ $CUDA_MPS_PIPE_DIRECTORY $*" >>"$WORLD/daemons"; exec sleep 600\n'
+
+
+MOUNT = 'echo "mount$WHERE $*" >>"$WORLD/calls"\n'
+UNSHARE = 'export WHERE=" inside"; [ "$1" = -m ] && shift && exec "$@"\n'
+
+
+def script(manifest: str, folder: Path) -> str:
+    """The container's script, with a folder of the test in place of the node's."""
+    body = manifest.split("        - |\n", 1)[1].split("        securityContext:", 1)[0]
+    assert body.count("/run/cardpack/mps") == 1, body
+    return textwrap.dedent(body).replace("/run/cardpack/mps", str(folder / "mps"))
+
+
+def value(manifest: str, name: str) -> str:
+    """Of a variable of the container."""
+    found = re.search(rf'- {{name: {name}, value: "(.*)"}}', manifest)
+    assert found, name
+    return found[1]
+
+
+def pre_stop(manifest: str) -> list[str]:
+    """The command that the kubelet runs before it ends the container."""
+    found = re.search(r"preStop:.*\n +exec: \{command: \[(.*)\]\}", manifest)
+    assert found, manifest
+    return found[1].split(", ")
+
+
+def daemons(folder: Path, least: int) -> list[list[str]]:
+    """The starts of daemons so far: card, process, directory, flags."""
+    until = time.monotonic() + 60
+    path = folder / "daemons"
+    while time.monotonic() < until:
+        rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        if len(rows) >= least:
+            return rows
+        time.sleep(0.05)
+    raise AssertionError(f"{least} starts of daemons: {path.read_text() if path.exists() else 'none'}")
+
+
+def check(manifest: str, folder: Path, *more: str) -> None:
+    """With these flags of MPS_FLAGS; without any, the manifest's own value of it."""
+    (folder / "mps").mkdir()
+    for name, text in (("nvidia-smi", SMI), ("nvidia-cuda-mps-control", CONTROL),
+                       ("mount", MOUNT), ("mountpoint", "exit 1\n"), ("sleep", SLEEP),
+                       ("unshare", UNSHARE)):
+        (folder / name).write_text("#!/bin/sh\n" + text)
+        (folder / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "WORLD": str(folder),
+                   "MPS_FLAGS": " ".join(more) or value(manifest, "MPS_FLAGS")}  # fmt: skip
+    with subprocess.Popen(["bash", "-euc", script(manifest, folder)], env=environment, start_new_session=True) as shell:
+        try:
+            first = daemons(folder, 3)
+            assert sorted(row[0] for row in first) == [*CARDS, LATER], first
+            for card, _, pipe, *flags in first:
+                assert pipe == str(folder / "mps" / card) and flags == ["-f", *more], first
+            for name in (*CARDS, *(f"{card}.log" for card in (*CARDS, LATER))):
+                assert stat.S_IMODE((folder / "mps" / name).stat().st_mode) == 0o1777, name
+            calls = (folder / "calls").read_text()
+            assert all(f"--id={card} --compute-mode=EXCLUSIVE_PROCESS" in calls for card in CARDS), calls
+            for card in (*CARDS, LATER):  # each has a /dev/shm of its own, of bounded size
+                assert re.search(rf"^mount -t tmpfs .*size=1g cardpack-mps {card}\.shm$", calls, re.MULTILINE), calls
+                assert f"mount inside --bind {card}.shm /dev/shm\n" in calls, calls
+            assert calls.count("/dev/shm") == calls.count("mount inside --bind"), calls
+            os.kill(int(first[0][1]), signal.SIGTERM)
+            again = daemons(folder, 4)
+            assert again[3][0] == first[0][0], again
+            for _, pid, *_ in first[1:]:
+                os.kill(int(pid), 0)  # it goes on
+            until = time.monotonic() + 60
+            while (folder / "calls").read_text().count("--id=GPU-3") < 2:
+                assert time.monotonic() < until, "the card that is ill is tried again"
+                time.sleep(0.05)
+            assert shell.poll() is None
+            modes = [folder / f"mode.{card}" for card in (*CARDS, LATER)]
+            assert {mode.read_text() for mode in modes} == {"EXCLUSIVE_PROCESS\n"}
+            subprocess.run(pre_stop(manifest), env=environment, check=True)
+            assert {mode.read_text() for mode in modes} == {"DEFAULT\n"}
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)
+
+
+def main() -> int:
+    """See the top of this file."""
+    print("1..2")
+    for number, more in enumerate(((), ("-M", "-v")), 1):
+        with tempfile.TemporaryDirectory() as folder:
+            check(Path(sys.argv[1]).read_text(), Path(folder), *more)
+        print(f"ok {number} - a control daemon of MPS for each card, with flags {more}, which starts again by itself")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

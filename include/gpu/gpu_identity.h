@@ -57,7 +57,7 @@ struct gpu_record *gpu_identity_find(const struct gpu_identity *id, const char *
  *   - a known UUID keeps its index;
  *   - a missing slice whose card answers was removed by an administrator: its record goes, unless
  *     its index is in use; the same for a card that is in MIG mode now. A slice that NVML counts
- *     and can't describe was not removed;
+ *     and that can't be described was not removed;
  *   - a new card takes the index of a missing one at the same PCI address, else of any missing one
  *     of the same kind, if no pod uses that index;
  *   - else its minor number, as gpushare's plugin counts, and else the lowest free index.

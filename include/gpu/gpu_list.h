@@ -36,6 +36,7 @@ struct gpu_entry {
     uint32_t index;
     bool seen;
     bool missing;
+    bool divided;           /* pods have slices of the card, which is not in MIG mode now */
     struct gpu_found found; /* as last seen; before that: what the state file has */
     struct gpu_health health;
 };

@@ -59,10 +59,12 @@ struct gpu_found {
 
 /* What NVML counts or lists and can't describe. */
 struct gpu_left {
-    char uuid[GPU_UUID_BYTES];  /* empty: not known; of a slice, maybe its card's */
-    int code;                   /* NVML's; NVML_OK: something else is wrong with it */
-    char text[64];              /* NVML's words for the code */
-    char why[GPU_REASON_BYTES]; /* what it is, and why it is left out */
+    char uuid[GPU_UUID_BYTES];   /* empty: not known; of a slice, maybe its card's */
+    char parent[GPU_UUID_BYTES]; /* of a slice: the UUID of its card; else empty */
+    int code;                    /* NVML's; NVML_OK: something else is wrong with it */
+    bool shared;                 /* a slice whose memory other compute instances use */
+    char text[64];               /* NVML's words for the code */
+    char why[GPU_REASON_BYTES];  /* what it is, and why it is left out */
 };
 
 struct gpu_scan {

@@ -277,6 +277,8 @@ bool gpu_health_missing(struct gpu_health *h, const struct gpu_left *left)
                        left->uuid[0] == '\0' ? "NVML tells no UUID of a card, maybe this one: "
                                              : "",
                        left->code, left->text);
+    } else if (left != NULL) {
+        (void)snprintf(why, sizeof(why), "%s", left->why);
     }
     return gpu_health_bad(h, why);
 }

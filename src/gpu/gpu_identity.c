@@ -222,7 +222,7 @@ static bool gpu_identity_reconfigured(const struct gpu_scan *scan, const struct 
 {
     const char *whole = r->parent[0] == '\0' ? r->uuid : r->parent;
     const struct gpu_left *left = gpu_scan_left(scan, r->uuid, whole);
-    if (left != NULL && left->uuid[0] != '\0' && left->code != NVML_OK)
+    if (left != NULL && left->uuid[0] != '\0' && !left->shared)
         return false;
     for (size_t i = 0; i < scan->n; i++) {
         const struct gpu_found *f = &scan->items[i];

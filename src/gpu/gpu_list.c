@@ -53,6 +53,9 @@ static void gpu_list_fill(const struct gpu_entry *e, const char *no_driver, stru
     } else if (!e->seen && e->health.level != GPU_UNHEALTHY) {
         ret->health = GPU_UNHEALTHY;
         ret->reason = STR("NVML has not listed the card since the start");
+    } else if (e->divided && e->health.level != GPU_UNHEALTHY) {
+        ret->health = GPU_UNHEALTHY;
+        ret->reason = STR("pods have MIG slices of the card, which is not in MIG mode");
     }
 }
 
@@ -130,6 +133,17 @@ static const char *gpu_list_whole(const struct gpu_entry *e)
     return e->found.parent[0] != '\0' ? e->found.parent : e->found.uuid;
 }
 
+/* From Hopper on a card is not in MIG mode after a reboot until NVIDIA's MIG manager has made its
+ * slices again. As long as pods have such slices, as their records say, the card is no one else's.
+ */
+static bool gpu_list_is_divided(const struct gpu_list *l, const struct gpu_record *card)
+{
+    for (size_t i = 0; !card->missing && i < l->identity.n; i++)
+        if (strcmp(l->identity.items[i].parent, card->uuid) == 0)
+            return true;
+    return false;
+}
+
 /* The entry of a record after a scan. */
 static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
                            const struct gpu_scan *scan, uint64_t now_ms, struct gpu_entry *ret)
@@ -141,6 +155,7 @@ static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
         gpu_list_from_record(r, ret);
     ret->index = r->index;
     ret->missing = r->missing;
+    ret->divided = gpu_list_is_divided(l, r);
     if (scan->session != l->session) /* an older driver may have begun to count anew */
         ret->health.uncorrected = 0;
     for (size_t i = 0; i < scan->n; i++) {
@@ -171,7 +186,8 @@ static bool gpu_list_may_be(const struct gpu_left *left, const struct gpu_entry 
 {
     if (left->uuid[0] == '\0')
         return e->missing;
-    return strcmp(left->uuid, e->found.uuid) == 0 || strcmp(left->uuid, gpu_list_whole(e)) == 0;
+    return strcmp(left->uuid, e->found.uuid) == 0 || strcmp(left->uuid, gpu_list_whole(e)) == 0 ||
+           strcmp(left->parent, gpu_list_whole(e)) == 0;
 }
 
 /* Whether a card that is none of the entries requires a reset. */

@@ -32,9 +32,9 @@ struct gpu_reader {
     struct gpu_scan *scan;
 };
 
-/* NVML_OK or NVML_MEMORY. */
-_printf_(4, 5) static int gpu_scan_leave_out(const struct gpu_reader *r, const char *uuid, int code,
-                                             const char *fmt, ...)
+/* parent: as in struct gpu_left. NVML_OK or NVML_MEMORY. */
+_printf_(5, 6) static int gpu_scan_leave_out(const struct gpu_reader *r, const char *uuid,
+                                             const char *parent, int code, const char *fmt, ...)
 {
     va_list args;
     struct gpu_scan *s = r->scan;
@@ -45,6 +45,7 @@ _printf_(4, 5) static int gpu_scan_leave_out(const struct gpu_reader *r, const c
     struct gpu_left *l = &s->left[s->left_out++];
     *l = (struct gpu_left){.code = code};
     (void)snprintf(l->uuid, sizeof(l->uuid), "%s", uuid);
+    (void)snprintf(l->parent, sizeof(l->parent), "%s", parent);
     (void)snprintf(l->text, sizeof(l->text), "%s", nvml_text(r->nvml, code));
     va_start(args, fmt);
     (void)vsnprintf(l->why, sizeof(l->why), fmt, args);
@@ -263,12 +264,12 @@ static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *ca
     if (code == NVML_OK)
         code = nvml_attributes(n, f.device, &a);
     if (code != NVML_OK || a.memory_bytes == 0)
-        return gpu_scan_leave_out(r, f.uuid, code, "%s of %s: %s", f.uuid, card->uuid,
+        return gpu_scan_leave_out(r, f.uuid, card->uuid, code, "%s of %s: %s", f.uuid, card->uuid,
                                   code == NVML_OK ? "no memory" : nvml_text(n, code));
     f.total_bytes = f.memory_bytes = a.memory_bytes;
     gpu_scan_profile(n, &f, &a);
     if (!gpu_scan_capabilities(r->roots, &f))
-        return gpu_scan_leave_out(r, f.uuid, NVML_OK,
+        return gpu_scan_leave_out(r, f.uuid, card->uuid, NVML_OK,
                                   "%s: %s/driver/nvidia/capabilities does not name its nodes",
                                   f.uuid, r->roots->proc);
     struct gpu_found *at = gpu_scan_add(r->scan);
@@ -291,12 +292,15 @@ static int gpu_scan_drop_shared(const struct gpu_reader *r, size_t first)
         s->items[i].sample.error = shares ? -1 : 0;
     }
     for (size_t i = first; i < s->n && code == NVML_OK; i++) {
-        if (s->items[i].sample.error == 0)
+        if (s->items[i].sample.error == 0) {
             s->items[kept++] = s->items[i];
-        else
-            code = gpu_scan_leave_out(r, s->items[i].uuid, NVML_OK,
-                                      "%s: other compute instances use the same memory",
-                                      s->items[i].uuid);
+            continue;
+        }
+        code =
+            gpu_scan_leave_out(r, s->items[i].uuid, s->items[i].parent, NVML_OK,
+                               "%s: other compute instances use the same memory", s->items[i].uuid);
+        if (code == NVML_OK)
+            s->left[s->left_out - 1].shared = true;
     }
     s->n = kept;
     return code;
@@ -311,8 +315,9 @@ static int gpu_scan_describe_slices(const struct gpu_reader *r, const struct gpu
         if (slices[i].code == NVML_OK)
             code = gpu_scan_slice(r, card, &slices[i]);
         else if (slices[i].code != NVML_NOT_FOUND)
-            code = gpu_scan_leave_out(r, card->uuid, slices[i].code, "slice %u of %s: %s", i,
-                                      card->uuid, nvml_text(r->nvml, slices[i].code));
+            code =
+                gpu_scan_leave_out(r, card->uuid, card->uuid, slices[i].code, "slice %u of %s: %s",
+                                   i, card->uuid, nvml_text(r->nvml, slices[i].code));
     }
     return code == NVML_OK ? gpu_scan_drop_shared(r, first) : code;
 }
@@ -332,8 +337,8 @@ static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *c
     if (code == NVML_MEMORY)
         return code;
     if (code != NVML_OK)
-        return gpu_scan_leave_out(r, card->uuid, code, "the slices of %s: %s", card->uuid,
-                                  nvml_text(r->nvml, code));
+        return gpu_scan_leave_out(r, card->uuid, card->uuid, code, "the slices of %s: %s",
+                                  card->uuid, nvml_text(r->nvml, code));
     most = MIN_OF(most, (uint32_t)SLICES_MOST);
     size_t n = s->n;
     uint32_t left_out = s->left_out;
@@ -361,7 +366,7 @@ static int gpu_scan_size(const struct gpu_reader *r, struct gpu_found *f)
     if ((code == NVML_OK || none) && f->memory_bytes > 0)
         return NVML_OK;
     gpu_scan_count(code, &r->scan->shut, &r->scan->away);
-    return gpu_scan_leave_out(r, f->uuid, code, "%s: nvmlDeviceGetMemoryInfo: %s%s", f->uuid,
+    return gpu_scan_leave_out(r, f->uuid, "", code, "%s: nvmlDeviceGetMemoryInfo: %s%s", f->uuid,
                               code == NVML_OK ? "0 bytes" : nvml_text(r->nvml, code),
                               none ? ": set --card-memory" : "");
 }
@@ -391,7 +396,7 @@ static int gpu_scan_card(const struct gpu_reader *r, uint32_t i)
         code = gpu_scan_describe(r, &f);
     if (code != NVML_OK) {
         gpu_scan_count(code, &r->scan->shut, &r->scan->away);
-        return gpu_scan_leave_out(r, f.uuid, code, "card %u of NVML: %s", i,
+        return gpu_scan_leave_out(r, f.uuid, "", code, "card %u of NVML: %s", i,
                                   nvml_text(r->nvml, code));
     }
     f.card = f.device;

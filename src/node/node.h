@@ -91,7 +91,10 @@ struct node {
     bool rests;       /* NVML is closed for a reset, as the log has it */
     bool unlimited;   /* the driver has said that a limit of memory is missing; until ... */
     uint64_t preset;  /* ... the container runtime has set more than these */
-    bool warned;      /* the log has the settings that are not understood */
+    /* Until then the label stays `none`, as the program before this one left it: the limits of the
+     * containers that run are checked in this time. */
+    uint64_t unproven_ms;
+    bool warned; /* the log has the settings that are not understood */
 };
 
 /* Call node_close after a failure too. n must not move until then. */

@@ -1,7 +1,5 @@
 /* What node.c does for the enforcement of shares: finds out what the node can enforce, keeps watch
  * over it, and marks the cards on which it fails. */
-#include "base/file.h"
-#include "base/limit.h"
 #include "base/log.h"
 #include "node/containers/cgroup.h"
 #include "node/node.h"
@@ -9,9 +7,9 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define MPS_CONNECT_MS UINT64_C(2000)
-#define SELF_CGROUP    "/proc/self/cgroup"
 
 /* ---- opening ---- */
 
@@ -25,28 +23,6 @@ static bool node_enforce_is_cgroup2(struct str root)
     return z != NULL && stat(z, &st) == 0;
 }
 
-/* The folder of our own cgroup, to ask NVML for its limits; in a namespace of its own, the root. */
-static void node_enforce_put_own(struct buf *out, struct str root)
-{
-    struct stat st;
-    struct buf text;
-    buf_init(&text, CGROUP_TEXT_MAX);
-    buf_put(out, root);
-    if (file_read_again(STR(SELF_CGROUP), &text, NULL) == OK) {
-        for (struct str line, rest = buf_str(&text); rest.p != NULL;) {
-            (void)str_cut(rest, '\n', &line, &rest);
-            if (str_starts(line, STR("0::/")) && line.n > strlen("0::/"))
-                buf_put(out, str_skip(line, strlen("0::")));
-        }
-    }
-    buf_done(&text);
-    const char *z = buf_cstr(out);
-    if (z != NULL && stat(z, &st) == 0 && S_ISDIR(st.st_mode))
-        return;
-    buf_clear(out, KIB);
-    buf_put(out, root);
-}
-
 const char *node_enforce_cgroup(struct node *n)
 {
     const struct settings *s = n->s.settings;
@@ -54,8 +30,12 @@ const char *node_enforce_cgroup(struct node *n)
     if (!n->cgroup2 || (s->isolation != SETTINGS_ISOLATION_AUTO &&
                         s->isolation != SETTINGS_ISOLATION_DRIVER_LIMITS))
         return NULL;
-    buf_clear(&n->cgroup, KIB);
-    node_enforce_put_own(&n->cgroup, s->cgroup_root);
+    buf_clear(&n->cgroup, CGROUP_PATH_BYTES);
+    if (!cgroup_own(s->cgroup_root, STR("/proc"), (uint32_t)getpid(), &n->cgroup)) {
+        buf_clear(&n->cgroup, CGROUP_PATH_BYTES);
+        buf_put(&n->cgroup, s->cgroup_root);
+    }
+    log_debug("the cgroup that the driver is asked for", kv_str("folder", buf_str(&n->cgroup)));
     return buf_cstr(&n->cgroup);
 }
 
@@ -147,15 +127,22 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
                                         .ctx = n};
     node_enforce_look(n, cards, n_cards);
     struct enforce now = enforce_decide(n->s.settings, &facts, cards, n_cards);
-    if (now.label == ISOLATION_UNKNOWN)
+    if (now.label == ISOLATION_UNKNOWN) {
+        now.means = n->enforce.means;
+        now.label = n->enforce.label;
+        now.lack = now.label == ISOLATION_NONE ? now.lack : n->enforce.lack;
+        node_enforce_tell(&n->enforce, &now);
+        n->enforce = now;
         return;
+    }
     const struct limits_counts limits = limits_counts(n->limits);
     if (limits.absent > 0)
         n->preset = limits.preset;
     /* Until the container runtime sets limits again: a new one was installed. */
     n->unlimited =
         limits.absent > 0 || (n->unlimited && (limits.missing > 0 || limits.preset == n->preset));
-    if (n->unlimited && node_enforce_is_offered(n, &now))
+    bool unproven = loop_now_ms(n->s.loop) < n->unproven_ms;
+    if ((n->unlimited || unproven) && node_enforce_is_offered(n, &now))
         now.label = ISOLATION_NONE;
     node_enforce_tell(&n->enforce, &now);
     bool begins = n->enforce.means != now.means;
@@ -183,6 +170,15 @@ static const char *node_enforce_mode(const struct gpu_card *c)
     return c->compute_mode == NVML_COMPUTE_PROHIBITED ? "PROHIBITED" : NULL;
 }
 
+/* Whether a limit that is missing on the card leaves the card open to more pods. */
+static bool node_enforce_tolerates(const struct node *n, uint32_t index)
+{
+    if (!node_enforce_is_offered(n, &n->enforce) || limits_are_required(n->limits, index))
+        return false;
+    /* A pod that requires isolation may come as long as the label says that there are limits. */
+    return n->enforce.label == ISOLATION_NONE || !limits_are_overridden(n->limits, index);
+}
+
 /* Empty: nothing is wrong with it. */
 static struct str node_enforce_fault(struct node *n, uint32_t index)
 {
@@ -196,7 +192,7 @@ static struct str node_enforce_fault(struct node *n, uint32_t index)
                        mode, STR_ARG(c->uuid));
         return str_of(n->mps_why[index]);
     }
-    if (node_enforce_is_offered(n, &n->enforce) && !limits_are_required(n->limits, index))
+    if (node_enforce_tolerates(n, index))
         return STR("");
     if (n->enforce.means != ISOLATION_MPS || c == NULL)
         return fault;

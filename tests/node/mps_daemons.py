@@ -45,7 +45,7 @@ def script(manifest: str, folder: Path) -> str:
     """The container's script, with a folder of the test in place of the node's."""
     body = manifest.split("        - |\n", 1)[1].split("        securityContext:", 1)[0]
     assert body.count("/run/cardpack/mps") == 1, body
-    return textwrap.dedent(body).replace("/run/cardpack/mps", str(folder / "mps"))
+    return textwrap.dedent(body).replace("/run/cardpack/mps", str(folder / "mps")).replace("/tmp/stop", f"{folder}/stop")
 
 
 def value(manifest: str, name: str) -> str:
@@ -55,11 +55,11 @@ def value(manifest: str, name: str) -> str:
     return found[1]
 
 
-def pre_stop(manifest: str) -> list[str]:
+def pre_stop(manifest: str, folder: Path) -> list[str]:
     """The command that the kubelet runs before it ends the container."""
     found = re.search(r"preStop:.*\n +exec: \{command: \[(.*)\]\}", manifest)
     assert found, manifest
-    return found[1].split(", ")
+    return [word.replace("/tmp/stop", f"{folder}/stop") for word in found[1].split(", ")]
 
 
 def daemons(folder: Path, least: int) -> list[list[str]]:
@@ -110,8 +110,11 @@ def check(manifest: str, folder: Path, *more: str) -> None:
             assert shell.poll() is None
             modes = [folder / f"mode.{card}" for card in (*CARDS, LATER)]
             assert {mode.read_text() for mode in modes} == {"EXCLUSIVE_PROCESS\n"}
-            subprocess.run(pre_stop(manifest), env=environment, check=True)
+            subprocess.run(pre_stop(manifest, folder), env=environment, check=True)
+            os.kill(int(again[3][1]), signal.SIGTERM)  # what ends from now on does not start again
+            time.sleep(2)
             assert {mode.read_text() for mode in modes} == {"DEFAULT\n"}
+            assert len(daemons(folder, 4)) == 4
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
 

@@ -229,6 +229,41 @@ START_TEST(folder_beside_version_1)
 
 END_TEST
 
+static void own_is(const char *proc, const char *path)
+{
+    char whole[512];
+    char bytes[CGROUP_PATH_BYTES];
+    struct buf out = BUF_ON(bytes);
+    (void)snprintf(whole, sizeof(whole), "%s/%s", root, proc);
+    bool found = cgroup_own(str_of(root), str_of(whole), 17, &out);
+    ck_assert_int_eq(found, path != NULL);
+    (void)snprintf(whole, sizeof(whole), "%s/%s", root, path == NULL ? "" : path);
+    if (path != NULL)
+        ck_assert_str_is(buf_str(&out), whole);
+}
+
+/* Of a daemon of systemd, and of a container with a cgroup namespace of its own. */
+START_TEST(own)
+{
+    put("cgroup.controllers", "cpu\n");
+    put("cgroup.procs", "17\n");
+    put("system.slice/cardpack-node.service/cgroup.procs", "17\n");
+    put("proc1/self/cgroup", "1:name=systemd:/other\n0::/system.slice/cardpack-node.service\n");
+    own_is("proc1", "system.slice/cardpack-node.service");
+    put("proc2/self/cgroup", "0::/\n");
+    own_is("proc2", NULL);
+    put("kubepods.slice/cri-containerd-" B ".scope/cgroup.procs", "0\n1\n171\n0\n");
+    own_is("proc2", NULL);
+    put("kubepods.slice/cri-containerd-" A ".scope/cgroup.procs", "0\n17\n");
+    own_is("proc2", "kubepods.slice/cri-containerd-" A ".scope");
+    /* a path of another namespace */
+    put("proc3/self/cgroup", "0::/gone/cri-containerd-" A ".scope\n");
+    own_is("proc3", "kubepods.slice/cri-containerd-" A ".scope");
+    own_is("absent", "kubepods.slice/cri-containerd-" A ".scope");
+}
+
+END_TEST
+
 /* It may be given up at any point, and says when there are too many folders. */
 START_TEST(no_end)
 {
@@ -276,6 +311,7 @@ int main(void)
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, process);
     tcase_add_test(c, folder);
+    tcase_add_test(c, own);
     tcase_add_test(c, folder_beside_version_1);
     tcase_add_test(c, too_deep);
     tcase_add_test(c, no_end);

@@ -77,9 +77,9 @@ START_TEST(over_a_life)
     containers_end(&c);
     is(ID("1"), "u1/ns/pod-u1/side");
     is(ID("2"), "u1/ns/pod-u1/main");
-    is(ID("3"), "-");
+    is(ID("3"), "u1/ns/pod-u1/debug");
     is(ID("4"), "u2/ns/pod-u2/only");
-    ck_assert_uint_eq(containers_pod(&c, STR("u1"))->n, 2);
+    ck_assert_uint_eq(containers_pod(&c, STR("u1"))->n, 3);
     ck_assert_uint_eq(containers_pod(&c, STR("u3"))->n, 0);
     /* it started again */
     set("u2", "{\"containerStatuses\":[" STATUS("only", "docker://" ID("5")) "]}", "Running");

@@ -63,7 +63,7 @@ static const struct {
     {SETTINGS_ISOLATION_DRIVER_LIMITS, "lo", true, false, ISOLATION_NONE, ISOLATION_NONE, true},
     {SETTINGS_ISOLATION_DRIVER_LIMITS, "s", true, false, ISOLATION_NONE, ISOLATION_NONE, true},
     {SETTINGS_ISOLATION_DRIVER_LIMITS, "x", true, false, ISOLATION_UNKNOWN, ISOLATION_UNKNOWN,
-     false},
+     true},
     /* MPS: by the label, or forced; containers get it before it is verified */
     {SETTINGS_ISOLATION_AUTO, "m", true, true, ISOLATION_MPS, ISOLATION_MPS, false},
     {SETTINGS_ISOLATION_AUTO, "m", true, false, ISOLATION_NONE, ISOLATION_NONE, false},

@@ -307,6 +307,27 @@ START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
 
 END_TEST
 
+/* NVIDIA's module makes the folder of a slice after NVML lists the slice. */
+START_TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
+{
+    struct gpu_rig r;
+    open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
+    char file[256];
+    char away[300];
+    (void)snprintf(file, sizeof(file), "%s/driver/nvidia/capabilities/gpu0/mig/gi1/access", r.proc);
+    (void)snprintf(away, sizeof(away), "%s.away", file);
+    ck_assert_int_eq(rename(file, away), 0);
+    world_write(&r.world, MIG_CARD SLICE("1") SLICE("2") "\n");
+    gpu_rig_until(&r, "0=MIG-1? 1=MIG-2");
+    ck_assert_ptr_nonnull(strstr(gpu_watch_find(r.watch, 0)->reason.p, "does not name its nodes"));
+    ck_assert_int_eq(rename(away, file), 0);
+    world_write(&r.world, MIG_CARD SLICE("1") SLICE("2"));
+    gpu_rig_until(&r, "0=MIG-1! 1=MIG-2");
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 /* Two compute instances of one GPU instance would use the same memory: none is offered, and what
  * the first one was before is forgotten. */
 START_TEST(a_slice_that_shares_its_memory_is_forgotten)
@@ -353,6 +374,16 @@ START_TEST(a_card_is_switched_into_mig_mode_and_back)
     gpu_rig_until(&r, "0=MIG-1 1=GPU-2 2=MIG-2");
     world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "\n");
     gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
+    /* While pods have its slices, the card is for nobody else, as after a reboot. */
+    world_write(&r.world, MIG_CARD SLICE("1") SLICE("2") CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=MIG-1 1=GPU-2 2=MIG-2");
+    r.busy = 1U << 2;
+    world_write(&r.world, CARD("1", "0") "\n" CARD("2", "1") "\n");
+    gpu_rig_until(&r, "0=GPU-1! 1=GPU-2 2=MIG-2?");
+    ck_assert_str_is(gpu_watch_find(r.watch, 0)->reason,
+                     "pods have MIG slices of the card, which is not in MIG mode");
+    r.busy = 0;
+    gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
     /* While a pod uses the card, its index is not given to a slice. */
     r.busy = 1U << 0;
     world_write(&r.world, MIG_CARD SLICE("1") CARD("2", "1") "\n");
@@ -391,6 +422,7 @@ int main(void)
     tcase_add_loop_test(c, an_xid_of_one_slice_leaves_the_others_healthy, 0, 5);
     tcase_add_test(c, slices_are_cards_of_their_own);
     tcase_add_test(c, a_removed_slice_is_forgotten_unless_pods_use_it);
+    tcase_add_test(c, a_slice_whose_device_nodes_are_not_known_keeps_its_record);
     tcase_add_test(c, a_slice_that_shares_its_memory_is_forgotten);
     tcase_add_test(c, a_slice_is_healthy_that_moves_while_the_list_is_read);
     tcase_add_test(c, slices_are_the_same_with_the_right_to_monitor);

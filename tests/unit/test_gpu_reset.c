@@ -198,6 +198,20 @@ START_TEST(a_slice_that_requires_a_reset_at_the_start)
 
 END_TEST
 
+/* The slice has no record, but pods use another slice of its card, so that the card can't be reset.
+ */
+START_TEST(a_slice_without_a_record_that_requires_a_reset)
+{
+    struct gpu_rig r;
+    open_rig(&r, CARD("3") "mig=1\n" SLICE("1", "error=16") SLICE("2", "") CARD("9") GOOD, 20,
+             "0=MIG-2 9=GPU-9");
+    r.busy = 1U << 0;
+    stays_open(&r);
+    gpu_rig_close(&r);
+}
+
+END_TEST
+
 /* Of an older driver, which begins to count anew when a card that is lost has NVML opened again. */
 START_TEST(a_count_that_begins_anew_with_nvml_is_no_reset)
 {
@@ -288,6 +302,7 @@ int main(void)
     tcase_add_loop_test(c, a_card_that_requires_a_reset_at_the_start, 0, 2);
     tcase_add_loop_test(c, a_card_without_a_record_that_requires_a_reset, 0, 2);
     tcase_add_test(c, an_older_driver_stays_open_for_the_other_cards);
+    tcase_add_test(c, a_slice_without_a_record_that_requires_a_reset);
     tcase_add_loop_test(c, a_slice_that_requires_a_reset_at_the_start, 0, 2);
     tcase_add_test(c, a_count_that_begins_anew_with_nvml_is_no_reset);
     tcase_add_test(c, slices_and_cards_that_are_gone);

@@ -23,6 +23,9 @@ static const struct {
     {POD("\"initContainers\":[" ENV("i", "NVIDIA_GPU_MEMORY_LIMIT") "],\"containers\":[" ENV(
          "c", "NVIDIA_GPU_MEMORY_REQUEST") "]"),
      "i", "NVIDIA_GPU_MEMORY_LIMIT"},
+    {POD("\"containers\":[" ENV("c", "PATH") "],\"ephemeralContainers\":[" ENV(
+         "e", "NVIDIA_VISIBLE_DEVICES") "]"),
+     "e", "NVIDIA_VISIBLE_DEVICES"},
     {POD("\"containers\":[{\"name\":\"c\",\"args\":[\"NVIDIA_VISIBLE_DEVICES\"]}]"), "", ""},
     {POD("\"containers\":[" ENV("c", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") "]"), "c",
      "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"},

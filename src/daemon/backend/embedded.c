@@ -212,8 +212,9 @@ static enum errc embedded_leave_out(struct embedded *c, struct str json, struct 
     struct err unread = ERR_INIT;
     log_warn("a pod of the cluster file is left out", kv_cstr("error", e->text));
     *e = (struct err)ERR_INIT;
-    if (embedded_read_pod(c, json, &event.pod, &unread) == OK)
-        return OK;
+    enum errc code = embedded_read_pod(c, json, &event.pod, &unread);
+    if (code == OK || code == ERR_NOMEM)
+        return code == OK ? OK : err_set(e, code, "%s", unread.text);
     kube_read_pod_anyway(json, &c->arena, str_of(unread.text), &event.pod);
     if (!pod_view_bound(&event.pod))
         return OK;

@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 /* ---- names ---- */
@@ -183,4 +184,82 @@ void cgroup_walk_end(struct cgroup_walk *w)
 {
     while (w->depth > 0)
         (void)closedir(w->dirs[--w->depth]);
+}
+
+/* ---- our own ---- */
+
+/* By PROC/self/cgroup; false: no hierarchy of version 2, or "/". */
+static bool cgroup_own_path(struct str proc, struct buf *scratch, struct buf *out)
+{
+    struct str line;
+    char bytes[CGROUP_PATH_BYTES];
+    struct buf path = BUF_ON(bytes);
+    buf_put(&path, proc);
+    buf_put(&path, STR("/self/cgroup"));
+    if (buf_failed(&path) || file_read_again(buf_str(&path), scratch, NULL) != OK)
+        return false;
+    for (struct str rest = buf_str(scratch); rest.p != NULL;) {
+        (void)str_cut(rest, '\n', &line, &rest);
+        if (!str_starts(line, STR("0::/")) || line.n == strlen("0::/"))
+            continue;
+        size_t n = out->n;
+        struct stat st;
+        buf_put(out, str_skip(line, strlen("0::")));
+        const char *z = buf_cstr(out);
+        if (z != NULL && stat(z, &st) == 0 && S_ISDIR(st.st_mode))
+            return true;
+        out->n = n;
+    }
+    return false;
+}
+
+/* Whether cgroup.procs of the folder has the process, by its number in our namespace of processes:
+ * of processes outside it the file has a 0. */
+static bool cgroup_has_process(const struct buf *folder, uint32_t pid, struct buf *scratch)
+{
+    struct str line;
+    char bytes[CGROUP_PATH_BYTES];
+    struct buf path = BUF_ON(bytes);
+    buf_printf(&path, "%.*s/cgroup.procs", STR_ARG(buf_str(folder)));
+    buf_clear(scratch, CGROUP_TEXT_MAX);
+    if (buf_failed(&path) || file_read_again(buf_str(&path), scratch, NULL) != OK)
+        return false;
+    for (struct str rest = buf_str(scratch); rest.p != NULL;) {
+        uint64_t number = 0;
+        (void)str_cut(rest, '\n', &line, &rest);
+        if (str_to_u64(line, UINT32_MAX, &number) && number == pid)
+            return true;
+    }
+    return false;
+}
+
+static bool cgroup_own_container(struct str root, uint32_t pid, struct buf *scratch,
+                                 struct buf *out)
+{
+    struct cgroup_walk w;
+    struct str id = STR_NULL;
+    unsigned most = UINT_MAX;
+    bool found = false;
+    enum errc code = cgroup_walk_begin(&w, root, NULL);
+    while (code == OK && !found && cgroup_walk_next(&w, &most, &id) == CGROUP_CONTAINER)
+        found = cgroup_has_process(&w.path, pid, scratch);
+    if (found)
+        buf_put(out, buf_str(&w.path));
+    cgroup_walk_end(&w);
+    return found && !buf_failed(out);
+}
+
+bool cgroup_own(struct str root, struct str proc, uint32_t pid, struct buf *out)
+{
+    struct buf scratch;
+    buf_init(&scratch, CGROUP_TEXT_MAX);
+    size_t n = out->n;
+    buf_put(out, root);
+    bool found = cgroup_own_path(proc, &scratch, out);
+    if (!found) {
+        out->n = n;
+        found = cgroup_own_container(root, pid, &scratch, out);
+    }
+    buf_done(&scratch);
+    return found;
 }

@@ -38,6 +38,14 @@ enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, 
                             struct err *reterr) _must_use_;
 
 /*
+ * Appends the folder below root of the cgroup of version 2 that the process `pid`, this one, is in.
+ * PROC/self/cgroup names it, unless the process has a cgroup namespace of its own, in which its
+ * cgroup is "/": then it is the container's cgroup whose cgroup.procs has the process. False: not
+ * found; out has anything then.
+ */
+bool cgroup_own(struct str root, struct str proc, uint32_t pid, struct buf *out) _must_use_;
+
+/*
  * A walk through all cgroups of version 2, in pieces that an event loop can do between other work:
  * the kernel takes some 50 us for each folder that is read. Reads no folder below a container's
  * cgroup, and at most CGROUP_DEPTH_MAX levels and CGROUP_WALK_MAX folders. Folders that come or go

@@ -96,7 +96,9 @@ static bool containers_read(struct str json, struct arena *a, struct status_list
             continue;
         }
         jread_object (&r, key) {
-            if (str_eq(key, STR("containerStatuses")) || str_eq(key, STR("initContainerStatuses")))
+            if (str_eq(key, STR("containerStatuses")) ||
+                str_eq(key, STR("initContainerStatuses")) ||
+                str_eq(key, STR("ephemeralContainerStatuses")))
                 containers_read_statuses(&r, a, ret);
             else
                 jread_skip(&r);

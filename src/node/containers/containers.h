@@ -1,8 +1,7 @@
 /*
  * Which container, by its ID at the container runtime, belongs to which pod: from the status of the
- * node's pods. Containers and init containers (sidecars among them) that run or have run; a
- * container that starts again gets another ID. Ephemeral containers are left out. Pure but for the
- * log.
+ * node's pods. Containers, init containers (sidecars among them) and ephemeral containers that run
+ * or have run; a container that starts again gets another ID. Pure but for the log.
  */
 #pragma once
 

@@ -60,7 +60,9 @@ static struct enforce enforce_by_driver(const struct enforce_facts *f, enum enfo
         r.lack =
             "the driver of a card has no limits of memory: they need R615 or newer, and no MIG";
     else if (cards == ENFORCE_NOT_KNOWN)
-        return (struct enforce){.means = ISOLATION_UNKNOWN, .label = ISOLATION_UNKNOWN};
+        return (struct enforce){.means = ISOLATION_UNKNOWN,
+                                .label = ISOLATION_UNKNOWN,
+                                .lack = "no card says whether its driver has limits of memory"};
     else
         r.means = r.label = ISOLATION_DRIVER_LIMITS;
     return r;

@@ -166,7 +166,7 @@ static struct held *limits_hold(struct limits *l, const struct container *c)
     return h;
 }
 
-static struct track *limits_track(struct held *h, uint32_t card)
+static struct track *limits_track(const struct held *h, uint32_t card)
 {
     LIST_FOR_EACH (struct track, t, &h->tracks, link) {
         if (t->card == card)
@@ -330,10 +330,23 @@ struct str limits_fault(const struct limits *l, uint32_t card)
 bool limits_are_required(const struct limits *l, uint32_t card)
 {
     LIST_FOR_EACH (const struct held, h, &l->held, link) {
-        LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
-            if (t->card == card && h->isolated)
-                return true;
-        }
+        if (h->isolated && limits_track(h, card) != NULL)
+            return true;
+    }
+    return false;
+}
+
+static bool limits_overrides(const struct limits *l, const struct held *h)
+{
+    return l->s.overrides != NULL && l->s.overrides(l->s.ctx, h->uid);
+}
+
+bool limits_are_overridden(const struct limits *l, uint32_t card)
+{
+    LIST_FOR_EACH (const struct held, h, &l->held, link) {
+        const struct track *t = limits_track(h, card);
+        if (t != NULL && t->state.absent && limits_overrides(l, h))
+            return true;
     }
     return false;
 }
@@ -342,7 +355,7 @@ struct limits_counts limits_counts(const struct limits *l)
 {
     struct limits_counts counts = l->counts;
     LIST_FOR_EACH (const struct held, h, &l->held, link) {
-        bool own = l->s.overrides != NULL && l->s.overrides(l->s.ctx, h->uid);
+        bool own = limits_overrides(l, h);
         LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
             counts.enforced += t->state.enforced ? 1 : 0;
             counts.missing += t->state.missing ? 1 : 0;

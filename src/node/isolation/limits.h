@@ -60,4 +60,7 @@ void limits_look_all(struct limits *l);
 struct str limits_fault(const struct limits *l, uint32_t card);
 /* Whether a pod with a limit on the card requires isolation. */
 bool limits_are_required(const struct limits *l, uint32_t card);
+/* Whether a limit on the card is missing by an answer of the driver, and its pod sets the limit's
+ * variables itself. */
+bool limits_are_overridden(const struct limits *l, uint32_t card);
 struct limits_counts limits_counts(const struct limits *l);

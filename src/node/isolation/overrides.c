@@ -92,7 +92,8 @@ struct str overrides_read(struct str json, struct arena *a, struct str *ret_cont
             continue;
         }
         jread_object (&r, key) {
-            if (str_eq(key, STR("containers")) || str_eq(key, STR("initContainers")))
+            if (str_eq(key, STR("containers")) || str_eq(key, STR("initContainers")) ||
+                str_eq(key, STR("ephemeralContainers")))
                 overrides_read_containers(&r, ret_container, &variable);
             else
                 jread_skip(&r);

@@ -309,6 +309,12 @@ def allocatable_is(worker: Worker, units: int) -> None:
     wait_for(lambda: worker.capacity(RESOURCE, "allocatable") == units, f"{units} units", 60, poll=0.2)
 
 
+def with_own_limit(spec: Json) -> Json:
+    """The same, of a container that sets the variable of its limit by itself."""
+    spec["containers"][0].setdefault("env", []).append({"name": "NVIDIA_GPU_MEMORY_LIMIT", "value": "16384"})
+    return spec
+
+
 @scenario("node")
 def memory_limits(bench: Bench) -> None:
     """The driver's limits: set by the runtime, set by the agent, and not to be had at all."""
@@ -354,8 +360,15 @@ def memory_limits(bench: Bench) -> None:
     allocatable_is(worker, 32)
     wait_for(lambda: isolation(bench) == "none", "the label none", 30)
     agent.program.kill()
-    agent.start()
-    wait_for(lambda: isolation(bench) == "driver-limits", "the label driver-limits again", 30)
+    agent.start()  # the limits of containers that run are checked before the label says more than it said
+    check(isolation(bench) == "none", isolation(bench))
+    wait_for(lambda: isolation(bench) == "driver-limits", "the label driver-limits again", 60)
+    own = bench.pod("own", 0, spec=with_own_limit(worker.spec(("c0",), (2,))))
+    all_run(bench, worker, ["own"])
+    allocatable_is(worker, 16)  # a pod that requires isolation may still come: not to this card
+    check(isolation(bench) == "driver-limits", isolation(bench))
+    bench.cluster.delete_pod(own["metadata"]["name"], bench.namespace, grace=1)
+    allocatable_is(worker, 32)
     gpu_pod(bench, worker, "free", 2)  # it asks for no isolation: only the label says what is missing
     all_run(bench, worker, ["free"])
     wait_for(lambda: isolation(bench) == "none", "the label none for want of a limit", 60)

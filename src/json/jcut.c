@@ -10,7 +10,6 @@
  */
 #include "json/jcut.h"
 
-#include "jblock.h"
 #include "json/jread.h"
 #include "json/jscan.h"
 
@@ -183,65 +182,11 @@ static void jcut_piece_end(struct jcut *c, struct str piece)
     }
 }
 
-#ifdef JBLOCK_BYTES
-/* Whether these brackets close the piece; `depth` brackets are open before them. */
-static bool jcut_brackets_close(uint64_t opening, uint64_t closing, unsigned depth)
+/* The number of bytes that belong to the nested piece; *ret_closed: it ends there. */
+static size_t jcut_nested_length(struct jcut *c, struct str s, bool *ret_closed)
 {
-    uint64_t all = opening | closing;
-    for (; all != 0; all &= all - 1) {
-        depth += (opening & all & -all) != 0 ? 1 : -1U;
-        if (depth == 0)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Consumes a block that is completely inside the piece. Returns false and consumes nothing if the
- * piece may end in the block, or if a backslash is outside a string. The latter is invalid JSON,
- * and the result must not depend on the block boundaries.
- */
-static bool jcut_nested_block(struct jcut *c, const char *at)
-{
-    struct jblock b = jblock_read(at);
-    bool escaped = c->escaped;
-    uint64_t quotes = b.quotes & ~jblock_escaped(b.backslashes, &escaped);
-    uint64_t inside = jblock_inside(quotes, c->in_string);
-    uint64_t opening = b.opening & ~inside;
-    uint64_t closing = b.closing & ~inside;
-    unsigned n_closing = jblock_count(closing);
-    if (c->depth == 0 || (b.backslashes & ~inside) != 0 ||
-        (n_closing >= c->depth && jcut_brackets_close(opening, closing, c->depth)))
-        return false;
-    c->depth += jblock_count(opening) - n_closing;
-    c->in_string = inside >> (JBLOCK_BYTES - 1) != 0;
-    c->escaped = escaped;
-    return true;
-}
-
-/* Consumes as many blocks as possible. The bytes up to *ret_singly must then be read one by one. */
-static const char *jcut_nested_blocks(struct jcut *c, const char *at, const char *end,
-                                      const char **ret_singly)
-{
-    while (end - at >= JBLOCK_BYTES && jcut_nested_block(c, at))
-        at += JBLOCK_BYTES;
-    *ret_singly = end - at >= JBLOCK_BYTES ? at + JBLOCK_BYTES : end;
-    return at;
-}
-#else
-static const char *jcut_nested_blocks(struct jcut *c, const char *at, const char *end,
-                                      const char **ret_singly)
-{
-    (void)c;
-    *ret_singly = end;
-    return at;
-}
-#endif
-
-/* Reads byte by byte to the end of the bytes or of the piece. */
-static const char *jcut_nested_bytes(struct jcut *c, const char *at, const char *end,
-                                     bool *ret_closed)
-{
+    const char *at = s.p;
+    const char *end = s.p + s.n;
     bool closed = false;
     while (at < end && !closed) {
         if (c->escaped) {
@@ -266,20 +211,6 @@ static const char *jcut_nested_bytes(struct jcut *c, const char *at, const char 
         }
     }
     *ret_closed = closed;
-    return at;
-}
-
-/* The number of bytes that belong to the nested piece; *ret_closed: it ends there. */
-static size_t jcut_nested_length(struct jcut *c, struct str s, bool *ret_closed)
-{
-    const char *at = s.p;
-    const char *end = s.p + s.n;
-    *ret_closed = false;
-    while (at < end && !*ret_closed) {
-        const char *singly = end;
-        at = jcut_nested_blocks(c, at, end, &singly);
-        at = jcut_nested_bytes(c, at, singly, ret_closed);
-    }
     return (size_t)(at - s.p);
 }
 

@@ -281,7 +281,7 @@ START_TEST(memory_stays_flat)
 END_TEST
 
 /*
- * Long pieces are scanned 64 bytes at a time, but not in chunks of one byte: the outcome must be
+ * Long pieces are scanned 16 bytes at a time, but not in chunks of one byte: the outcome must be
  * the same for any bytes. The input has backslashes and brackets in special places, valid or not.
  */
 START_TEST(blocks_change_nothing)

@@ -179,13 +179,14 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
     bool served =
         node_is_guarded(at) || dialect_facts(p->request.dialect)->match == DIALECT_MATCH_LOCK;
     *h = (struct holding){.n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
-    *pod = (struct pod){.namespace = p->request.namespace,
-                        .state = POD_RESERVED,
-                        .starting = !served && request_shares(&p->request),
-                        .unassigned = true,
-                        .request = &p->request,
-                        .holding = h,
-                        .card = n == 0 ? -1 : (int32_t)kept[0].card};
+    *pod =
+        (struct pod){.namespace = p->request.namespace,
+                     .state = POD_RESERVED,
+                     .start = !served && request_shares(&p->request) ? POD_STARTING : POD_STARTED,
+                     .ack = POD_ACK_WAITS,
+                     .request = &p->request,
+                     .holding = h,
+                     .card = n == 0 ? -1 : (int32_t)kept[0].card};
     return pod;
 }
 

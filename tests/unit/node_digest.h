@@ -44,9 +44,10 @@ static inline void digest_pod(uint64_t *d, const struct pod *p)
     digest_str(d, p->uid);
     digest_request(d, p->request);
     digest_u64(d, (uint64_t)p->state);
-    digest_u64(d, (p->starting ? 1U : 0U) | (p->assigned ? 2U : 0U) | (p->unassigned ? 4U : 0U) |
-                      (p->unsure ? 8U : 0U) | (p->exchanging ? 16U : 0U) |
-                      (p->initialized ? 32U : 0U) | (pod_holds(p) && p->deleting ? 64U : 0U));
+    digest_u64(d, (uint64_t)p->start);
+    digest_u64(d, (uint64_t)p->ack);
+    digest_u64(d, (p->exchanging ? 1U : 0U) | (p->initialized ? 2U : 0U) |
+                      (pod_holds(p) && p->deleting ? 4U : 0U));
     for (uint32_t i = 0; p->holding != NULL && i < p->holding->n_shares; i++) {
         const struct share *s = &p->holding->shares[i];
         digest_u64(d, s->card);

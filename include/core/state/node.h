@@ -140,7 +140,8 @@ struct node {
     void *block;       /* the allocation that contains the node */
 
     /* What a score needs, in the line of the processor's cache that evaluate.c prefetches. */
-    uint32_t n_starting; /* pods in its list with `starting` set; a draft does not count it down */
+    uint32_t n_starting; /* pods in its list of which pod_starts is true; a draft does not count it
+                            down */
     uint32_t slot;       /* its place in the cache's table of nodes; reused when the node is gone */
     int64_t total;       /* copied from `sizes` */
     int64_t used;        /* held by all pods, with a card or without */

@@ -16,6 +16,21 @@ enum pod_state {
     POD_BOUND,     /* the pod's object shows it bound */
 };
 
+/* Whether its containers may not have been given devices yet: it is reserved, or pod_view_starts
+ * says so. */
+enum pod_start {
+    POD_STARTED,
+    POD_STARTING,
+    POD_STARTING_UNSURE, /* acknowledged, but perhaps for another pod's container: see swap.c */
+};
+
+/* What its annotation ASSIGNED, or that of its dialect, says. An author may set it back. */
+enum pod_ack {
+    POD_ACK_NONE,   /* another value, or none */
+    POD_ACK_WAITS,  /* dialect_waits, or the pod is reserved */
+    POD_ACK_SERVED, /* dialect_served: the device plugin has handed its cards out */
+};
+
 struct pod {
     struct str uid;       /* key of the cache's map; uid and name are stored behind the struct */
     struct str namespace; /* borrowed from the tenant */
@@ -26,12 +41,8 @@ struct pod {
     bool missing;
     /* Missing, and the caller was asked to read the pod: the next answer to a GET counts. */
     bool asked;
-    /* Its containers may not have been given devices yet: it is reserved, or pod_view_starts says
-     * so. Only node_note_start sets it. */
-    bool starting;
-    bool assigned;    /* the device plugin has acknowledged it (annotation ASSIGNED is true) */
-    bool unassigned;  /* annotation ASSIGNED is false, or the pod is reserved */
-    bool unsure;      /* acknowledged, but perhaps for another pod's container: see swap.c */
+    enum pod_start start; /* only node_note_start and swap_note_end set it */
+    enum pod_ack ack;
     bool exchanging;  /* annotation CARDPACK_ANNOTATION_VACATED; only node_note_exchange sets it */
     bool unreadable;  /* its object can't be read; only node_note_unreadable sets it */
     bool initialized; /* its init containers are done, and their part is released */
@@ -71,10 +82,15 @@ static inline bool pod_holds(const struct pod *p)
     return p->state != POD_PENDING;
 }
 
+static inline bool pod_starts(const struct pod *p)
+{
+    return p->start != POD_STARTED;
+}
+
 /* The device plugin may choose this pod for any container that asks for as much memory. */
 static inline bool pod_awaits(const struct pod *p)
 {
-    return p->starting && p->unassigned;
+    return pod_starts(p) && p->ack == POD_ACK_WAITS;
 }
 
 /* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher

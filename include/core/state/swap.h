@@ -47,8 +47,8 @@ static inline bool swap_allows(const struct swap *s, uint32_t card)
 /* Whether all cards of a placement are allowed. */
 bool swap_allows_all(const struct swap *s, const struct placement *there);
 
-/* Call this when p leaves n, or when p->starting becomes false. Marks the pods whose acknowledgment
- * p may have taken. */
+/* Call this when p leaves n, or when p->start becomes POD_STARTED. Marks the pods whose
+ * acknowledgment p may have taken. */
 void swap_note_end(struct node *n, const struct pod *p);
 
 /* Whether p waits, and the device plugin may confuse p with a pod of request r, on any cards. */

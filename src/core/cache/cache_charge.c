@@ -142,9 +142,8 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     if (labels != p->labels)
         labels_give(&c->labels, p->labels);
     p->labels = labels;
-    bool was_assigned = p->assigned;
-    bool was_unassigned = p->unassigned;
-    bool was_starting = p->starting;
+    enum pod_ack had_ack = p->ack;
+    bool was_starting = pod_starts(p);
     bool was_exchanging = p->exchanging;
     ret->changed = ret->changed || p->unreadable;
     node_note_unreadable(p, false);
@@ -156,10 +155,11 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     if (was_exchanging != p->exchanging)
         ret->changed = true;
     bool guarded = node_is_guarded(n) || dialect_facts(r->dialect)->match == DIALECT_MATCH_LOCK;
-    if (guarded && (was_assigned != p->assigned || was_starting != p->starting))
+    bool was_served = had_ack == POD_ACK_SERVED;
+    if (guarded && (was_served != (p->ack == POD_ACK_SERVED) || was_starting != pod_starts(p)))
         ret->changed = true;
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
-    if (was_assigned != p->assigned || was_unassigned != p->unassigned)
+    if (had_ack != p->ack)
         node_stamp(n);
     pod_believe(p);
     return OK;

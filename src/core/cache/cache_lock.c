@@ -45,7 +45,7 @@ static bool cache_lock_is_alive(const struct node *n)
 static bool cache_lock_waits(const struct node *n)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (p->starting && !p->assigned)
+        if (pod_starts(p) && p->ack != POD_ACK_SERVED)
             return true;
     }
     return false;

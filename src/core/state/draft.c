@@ -28,7 +28,7 @@ void draft_add(struct node *copy, struct pod *p)
     assert(p->holding != NULL && p->next == NULL && p->prev == NULL);
     p->next = copy->pods; /* pods_add would change the original's first pod */
     copy->pods = p;
-    copy->n_starting += p->starting ? 1 : 0;
+    copy->n_starting += pod_starts(p) ? 1 : 0;
     node_charge(copy, p->request, p->holding->shares, p->holding->n_shares, 1);
     node_derive(copy);
 }

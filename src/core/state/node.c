@@ -365,7 +365,7 @@ void node_attach(struct node *n, struct pod *p)
     p->node = n;
     p->card = p->holding->n_shares == 0 ? -1 : (int32_t)p->holding->shares[0].card;
     pods_add(&n->pods, p);
-    n->n_starting += p->starting ? 1 : 0;
+    n->n_starting += pod_starts(p) ? 1 : 0;
     n->n_exchanging += p->exchanging ? 1 : 0;
     n->n_unreadable += p->unreadable ? 1 : 0;
     node_charge_pod(n, p, 1);
@@ -379,8 +379,8 @@ void node_detach(struct pod *p)
     struct node *n = p->node;
     assert(n != NULL);
     pods_remove(&n->pods, p);
-    assert(!p->starting || n->n_starting > 0);
-    n->n_starting -= p->starting ? 1 : 0;
+    assert(!pod_starts(p) || n->n_starting > 0);
+    n->n_starting -= pod_starts(p) ? 1 : 0;
     assert(!p->exchanging || n->n_exchanging > 0);
     n->n_exchanging -= p->exchanging ? 1 : 0;
     assert(!p->unreadable || n->n_unreadable > 0);
@@ -399,13 +399,12 @@ void node_note_start(struct pod *p, bool starting)
 {
     struct node *n = p->node;
     assert(n != NULL);
-    if (p->starting == starting)
+    if (pod_starts(p) == starting)
         return;
-    if (p->unsure)
+    if (p->start == POD_STARTING_UNSURE)
         swap_note_end(n, p);
     assert(starting || n->n_starting > 0);
-    p->starting = starting;
-    p->unsure = false;
+    p->start = starting ? POD_STARTING : POD_STARTED;
     n->n_starting += starting ? 1 : (uint32_t)-1;
     node_derive(n);
     node_stamp(n);
@@ -446,8 +445,7 @@ void node_note_wait(struct pod *p, bool waits)
 {
     node_note_start(p, waits);
     node_note_exchange(p, false);
-    p->assigned = false;
-    p->unassigned = waits;
+    p->ack = waits ? POD_ACK_WAITS : POD_ACK_NONE;
     node_stamp(p->node);
 }
 
@@ -526,7 +524,7 @@ void node_check(const struct node *n)
     uint32_t unreadable = 0;
     node_check_lists(n);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        starting += p->starting ? 1 : 0;
+        starting += pod_starts(p) ? 1 : 0;
         exchanging += p->exchanging ? 1 : 0;
         unreadable += p->unreadable ? 1 : 0;
     }

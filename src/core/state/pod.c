@@ -69,11 +69,14 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
     enum dialect d = p->request->dialect;
     const struct said_view *said = &view->said[d];
     assert(p->node != NULL);
-    p->assigned = str_eq(said->assigned, dialect_served(d));
-    p->unassigned = str_eq(said->assigned, dialect_waits(d));
     /* Schedulers of other dialects may leave the annotation to the plugin. */
-    if (d != DIALECT_GPUSHARE && dialect_facts(d)->assigned.p != NULL)
-        p->unassigned = !p->assigned;
+    bool others = d != DIALECT_GPUSHARE && dialect_facts(d)->assigned.p != NULL;
+    if (str_eq(said->assigned, dialect_served(d)))
+        p->ack = POD_ACK_SERVED;
+    else if (others || str_eq(said->assigned, dialect_waits(d)))
+        p->ack = POD_ACK_WAITS;
+    else
+        p->ack = POD_ACK_NONE;
     p->assume_ns = str_to_u64(said->assume_time, now_ns + ASSUME_AHEAD_NS, &ns) ? ns : 0;
 }
 
@@ -82,9 +85,8 @@ void pod_check(const struct pod *p)
     assert((p->node != NULL) == pod_holds(p));
     assert(pod_by_our_word(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
-    assert(pod_holds(p) || (p->card == -1 && !p->starting && !p->exchanging && !p->unreadable &&
-                            !p->assigned && !p->unassigned));
-    assert(!p->unsure || p->starting);
+    assert(pod_holds(p) || (p->card == -1 && !pod_starts(p) && !p->exchanging && !p->unreadable &&
+                            p->ack == POD_ACK_NONE));
     assert(p->request != NULL && p->request->mem >= 0 && p->request->mem <= REQUEST_MEM_MAX);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
     assert(p->request->account.entry == NULL && p->request->memo == NULL &&

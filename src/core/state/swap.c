@@ -71,15 +71,17 @@ static bool swap_is_here(const struct node *n, const struct pod *p, const struct
  * container. */
 static bool swap_may_take(const struct pod *p)
 {
-    return (!p->starting && !p->assigned) || p->unsure || swap_count_asking(p->request) > 1;
+    return (!pod_starts(p) && p->ack != POD_ACK_SERVED) || p->start == POD_STARTING_UNSURE ||
+           swap_count_asking(p->request) > 1;
 }
 
 /* taken: a pod like r may have taken the acknowledgment of another pod. */
 static bool swap_waits_for(const struct pod *p, const struct request *r, bool taken)
 {
-    if (!p->starting)
+    if (!pod_starts(p))
         return false;
-    bool may_ask = !p->assigned || p->unsure || taken || swap_count_asking(p->request) > 1;
+    bool may_ask = p->ack != POD_ACK_SERVED || p->start == POD_STARTING_UNSURE || taken ||
+                   swap_count_asking(p->request) > 1;
     return (pod_awaits(p) && swap_takes(r, p->request)) || (may_ask && swap_takes(p->request, r));
 }
 
@@ -111,7 +113,7 @@ static void swap_add_card(struct swap *s, const struct pod *p)
 static bool swap_is_busy(const struct node *n, const struct request *r)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (p->starting && !p->assigned && swap_is_here(n, p, r) &&
+        if (pod_starts(p) && p->ack != POD_ACK_SERVED && swap_is_here(n, p, r) &&
             p->request->dialect == r->dialect)
             return true;
     }
@@ -157,11 +159,12 @@ bool swap_allows_all(const struct swap *s, const struct placement *there)
 void swap_note_end(struct node *n, const struct pod *p)
 {
     bool bound = p->state == POD_BOUND || p->state == POD_CONFIRMED;
-    if (!bound || (p->assigned && !swap_may_take(p)))
+    if (!bound || (p->ack == POD_ACK_SERVED && !swap_may_take(p)))
         return;
     assert(p->node == n);
     for (struct pod *q = n->pods; q != NULL; q = q->next) {
-        bool is = q != p && q->starting && q->assigned && swap_is_alike(p->request, q->request);
-        q->unsure = q->unsure || is;
+        if (q != p && pod_starts(q) && q->ack == POD_ACK_SERVED &&
+            swap_is_alike(p->request, q->request))
+            q->start = POD_STARTING_UNSURE;
     }
 }

@@ -50,7 +50,7 @@ static void unlock_again(struct timer *t)
 static bool unlock_is_served(const struct bind_op *op, const struct pod *p)
 {
     enum dialect d = op->binding.dialect;
-    return (p != NULL && p->assigned) ||
+    return (p != NULL && p->ack == POD_ACK_SERVED) ||
            (op->call.get == GET_FOUND && str_eq(op->call.pod.uid, op->uid) &&
             str_eq(op->call.pod.said[d].assigned, dialect_served(d)));
 }
@@ -63,7 +63,7 @@ static void unlock_look(struct timer *t)
     struct unlocker *u = op->unlocker;
     const struct pod *p = cache_pod(u->cache, op->uid);
     bool gone = p == NULL || p->node == NULL || !str_eq(p->node->name, op->node);
-    if (!gone && (p->assigned || loop_now_ms(u->loop) >= op->unlock_until_ms)) {
+    if (!gone && (p->ack == POD_ACK_SERVED || loop_now_ms(u->loop) >= op->unlock_until_ms)) {
         unlock_end(op);
         return;
     }

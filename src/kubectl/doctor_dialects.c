@@ -23,7 +23,7 @@ static void doctor_dialects_check_two(struct findings *f, const struct node_view
                                       const struct node *n, struct str object)
 {
     const struct dialect_facts *own = dialect_facts(n->sizes->dialect);
-    for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
+    for (enum dialect d = 0; d < DIALECT_COUNT; d++) {
         const struct dialect_facts *other = dialect_facts(d);
         if (other == own || !doctor_dialects_has(v, d) ||
             !doctor_dialects_has(v, n->sizes->dialect))
@@ -70,7 +70,7 @@ void doctor_mixed(struct findings *f, const struct node *n)
 
 void doctor_dialect(struct findings *f, const struct node_view *v, const struct node *n)
 {
-    enum dialect named = DIALECT_GPUSHARE;
+    enum dialect named = DIALECT_OWN;
     struct str label = str_trim(v->dialect);
     if (n == NULL || n->sizes == NULL)
         return;
@@ -104,7 +104,7 @@ void doctor_unread(struct findings *f, const struct cache *c, const struct figur
     size_t cursor = 0;
     for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
          n = cache_next_node(c, &cursor)) {
-        if (n->fault != NODE_OK || n->sizes->dialect == DIALECT_GPUSHARE ||
+        if (n->fault != NODE_OK || n->sizes->dialect == DIALECT_OWN ||
             doctor_dialects_is_shown(shown, n->name))
             continue;
         enum dialect d = n->sizes->dialect;

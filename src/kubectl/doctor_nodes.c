@@ -90,7 +90,7 @@ static void doctor_nodes_check_table(struct findings *f, const struct node_view 
         "correct the annotation, or the options of the device plugin: gpu-mem must "
         "be the sum of the table";
     uint64_t count = 0;
-    if (v->has_cards && n->sizes->dialect == DIALECT_GPUSHARE && n->remainder != 0)
+    if (v->has_cards && n->sizes->dialect == DIALECT_OWN && n->remainder != 0)
         finding_add(f, FINDING_WARN, object, advice,
                     "its card table has %lld in sum, and aliyun.com/gpu-mem is %lld",
                     (long long)(n->total - n->remainder), (long long)n->total);
@@ -100,7 +100,7 @@ static void doctor_nodes_check_table(struct findings *f, const struct node_view 
                     "%.*s %lld is no multiple of its %u cards: %lld belong to no card",
                     STR_ARG(dialect_facts(n->sizes->dialect)->mem), (long long)n->total, n->n_cards,
                     (long long)n->remainder);
-    if (!v->has_cards || n->sizes->dialect != DIALECT_GPUSHARE)
+    if (!v->has_cards || n->sizes->dialect != DIALECT_OWN)
         return;
     bool known = str_to_u64(v->count, LIMIT_CARDS, &count);
     if (!known || count != v->n_cards)

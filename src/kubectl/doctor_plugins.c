@@ -136,7 +136,7 @@ void doctor_plugins(struct findings *f, const struct doctor_system *s, const str
         struct str object = finding_node(f, m->node);
         struct seen seen = doctor_plugins_on(s, m->node);
         any = any || m->ours;
-        if (n != NULL && n->sizes != NULL && n->sizes->dialect != DIALECT_GPUSHARE)
+        if (n != NULL && n->sizes != NULL && n->sizes->dialect != DIALECT_OWN)
             continue; /* a plugin of another project runs there */
         doctor_plugins_check_marks(f, m, seen, object);
         if (s->n_plugins > 0 && n != NULL && n->fault == NODE_OK)

@@ -73,7 +73,7 @@ static struct str doctor_pods_said(const struct pod_view *v, enum dialect d, str
         *ret_name = dialect_facts(d)->seat;
         return v->seats[i].cards;
     }
-    if (v->said[d].idx.p == NULL && d == DIALECT_GPUSHARE && v->former.allocation)
+    if (v->said[d].idx.p == NULL && d == DIALECT_OWN && v->former.allocation)
         return STR("");
     return v->said[d].idx;
 }
@@ -84,7 +84,8 @@ static void doctor_pods_check_none(struct findings *f, const struct bound *b)
     enum dialect d = b->request->dialect;
     struct str said = doctor_pods_said(b->view, d, &name);
     /* gpu-manager writes the card that it has chosen when the container starts. */
-    if (said.p == NULL && d == DIALECT_TENCENT && str_eq(b->view->phase, STR("Pending")))
+    if (said.p == NULL && dialect_facts(d)->match == DIALECT_MATCH_ORDER &&
+        str_eq(b->view->phase, STR("Pending")))
         return;
     if (said.p == NULL)
         finding_add(f, FINDING_FAIL, b->object,
@@ -186,7 +187,7 @@ static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
                     "bound to node %.*s, which does not exist", STR_ARG(node));
         return;
     }
-    if (b->request->dialect == DIALECT_HAMI && pods_may_be_nvidias(b->view) &&
+    if (dialect_has_nvidias(b->request->dialect) && pods_may_be_nvidias(b->view) &&
         n->fault == NODE_NOT_SHARED)
         return;
     if (!node_serves(n, b->request)) {

@@ -183,7 +183,7 @@ struct extender {
 /* Whether cardpack is asked about pods that name the resource because of shared cards. */
 static bool doctor_system_is_shared(struct str resource)
 {
-    for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
+    for (enum dialect d = 0; d < DIALECT_COUNT; d++) {
         if (str_eq(resource, dialect_facts(d)->mem))
             return true;
     }

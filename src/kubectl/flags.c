@@ -83,9 +83,11 @@ static enum errc flags_set_dialects(const struct cli_flag *f, void *args, struct
     (void)f;
     if (dialects_parse(value, &a->dialects, &bad))
         return OK;
-    return err_set(reterr, ERR_RANGE, "\"%.*s\" must be names of dialects, as \"%.*s,%.*s\"",
-                   STR_ARG(value), STR_ARG(dialect_facts(DIALECT_GPUSHARE)->name),
-                   STR_ARG(dialect_facts(DIALECT_VOLCANO)->name));
+    char bytes[256];
+    struct buf all = BUF_ON(bytes);
+    dialects_write(DIALECTS_ALL, &all);
+    return err_set(reterr, ERR_RANGE, "\"%.*s\" must be names of dialects, of \"%.*s\"",
+                   STR_ARG(value), STR_ARG(buf_str(&all)));
 }
 
 static enum errc flags_set_card_resources(const struct cli_flag *f, void *args, struct str value,

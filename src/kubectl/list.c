@@ -36,10 +36,12 @@ void kubectl_use_dialects(const struct kubectl_client *c, const struct cache *no
 {
     size_t cursor = 0;
     unsigned set = c->args->dialects != 0 ? c->args->dialects : DIALECTS_ALL;
-    bool has_hami = nodes == NULL || c->args->dialects != 0;
-    for (const struct node *n = NULL; !has_hami && (n = cache_next_node(nodes, &cursor)) != NULL;)
-        has_hami = n->sizes != NULL && n->sizes->dialect == DIALECT_HAMI;
-    dialects_use(has_hami ? set : set & ~DIALECT_BIT(DIALECT_HAMI));
+    bool all = nodes == NULL || c->args->dialects != 0;
+    for (const struct node *n = NULL; !all && (n = cache_next_node(nodes, &cursor)) != NULL;)
+        all = n->sizes != NULL && dialect_has_nvidias(n->sizes->dialect);
+    for (enum dialect d = 0; d < DIALECT_COUNT && !all; d++)
+        set &= dialect_has_nvidias(d) ? ~DIALECT_BIT(d) : DIALECTS_ALL;
+    dialects_use(set);
 }
 
 struct reading {

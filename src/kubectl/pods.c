@@ -24,12 +24,15 @@ struct reading {
 
 bool pods_may_be_nvidias(const struct pod_view *v)
 {
+    enum dialect d;
+    if (!dialect_find_nvidias(&d))
+        return true;
     for (size_t i = 0; i < v->n_containers; i++) {
-        const struct amounts_view *of = &v->containers[i].of[DIALECT_HAMI];
+        const struct amounts_view *of = &v->containers[i].of[d];
         if (of->mem.p != NULL || of->cores.p != NULL || of->percent.p != NULL)
             return false;
     }
-    return v->said[DIALECT_HAMI].idx.p == NULL;
+    return v->said[d].idx.p == NULL;
 }
 
 /* Copies the pod's shares into the row, and sums them up. */
@@ -92,7 +95,7 @@ static void pods_take(struct reading *x, const struct pod_view *v, struct str js
     buf_init(&asks, LIMIT_FILE_BYTES);
     if (fault.code == OK)
         reason_request(&asks, &r);
-    row.nvidias = fault.code == OK && pod_view_bound(v) && r.dialect == DIALECT_HAMI &&
+    row.nvidias = fault.code == OK && pod_view_bound(v) && dialect_has_nvidias(r.dialect) &&
                   pods_may_be_nvidias(v);
     row.asks = arena_keep(x->arena, &asks);
     row.reason = arena_dup(x->arena, pods_reason_of(v, &r, &fault, &row));
@@ -137,7 +140,8 @@ static enum errc pods_on_object(void *ctx, struct str json, struct err *e)
 static enum errc pods_locate(struct reading *x, struct kubectl_client *c,
                              const struct kubectl_list *l, struct err *e)
 {
-    bool asked = dialect_is_used(DIALECT_HAMI);
+    enum dialect d;
+    bool asked = dialect_find_nvidias(&d);
     enum errc code = kubectl_ingest_list(c, &x->ingest, CACHE_NODES, e);
     if (code == ERR_DENIED) {
         kubectl_say_once("which cards of its node a UUID means, and whether nvidia.com/gpu is "
@@ -146,7 +150,7 @@ static enum errc pods_locate(struct reading *x, struct kubectl_client *c,
         *e = (struct err)ERR_INIT;
         code = OK;
     }
-    if (code == OK && asked != dialect_is_used(DIALECT_HAMI))
+    if (code == OK && asked != dialect_find_nvidias(&d))
         code = kubectl_list_read(c, l, e);
     for (size_t i = 0; i < x->pods->n; i++) {
         struct pods_row *row = &x->pods->rows[i];

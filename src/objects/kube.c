@@ -184,17 +184,18 @@ struct amounts {
     bool requested;             /* these are requests */
 };
 
-/* HAMi's resource has the name of the one that counts whole cards. */
+/* Where a dialect has this name for its own resource, the resource is that dialect's. */
 static bool kube_is_exclusive(struct str key)
 {
-    return str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE) && !dialect_is_used(DIALECT_HAMI);
+    enum dialect d;
+    return str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE) && !dialect_find_nvidias(&d);
 }
 
 static void kube_read_amounts(struct jread *r, struct amounts *ret)
 {
     struct str key;
     struct kube_named found;
-    struct amounts_view *gpushare = &ret->of[DIALECT_GPUSHARE];
+    struct amounts_view *gpushare = &ret->of[DIALECT_OWN];
     jread_object (r, key) {
         if (str_eq(key, GPUSHARE_RESOURCE_MEM))
             gpushare->mem = jread_text(r);
@@ -363,7 +364,7 @@ static void kube_read_pod_spec(struct jread *r, struct arena *a, struct pod_view
         else
             jread_skip(r);
     }
-    pod->mem_overhead = overhead.of[DIALECT_GPUSHARE].mem;
+    pod->mem_overhead = overhead.of[DIALECT_OWN].mem;
     pod->host = kube_host_of(&inits.host, &mains.host, resources.limits.host,
                              resources.requests.host, overhead.host);
     uint32_t n_inits = inits.all;
@@ -522,8 +523,9 @@ static void kube_read_node_status(struct jread *r, struct node_view *node)
         else
             jread_skip(r);
     }
-    if (dialect_is_used(DIALECT_HAMI)) /* HAMi's only if a node of the cluster has its plugin */
-        node->exclusive = node->of[DIALECT_HAMI].count;
+    enum dialect d;
+    if (dialect_find_nvidias(&d)) /* it is that dialect's only on a node that has its plugin */
+        node->exclusive = node->of[d].count;
 }
 
 static void kube_read_node_annotations(struct jread *r, struct arena *a, struct node_view *node)
@@ -547,7 +549,7 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
             jread_skip(r);
     }
     bool room = jread_failed(r) || cards.p == NULL || cards_read(cards, a, node);
-    for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT && room; d++) {
+    for (enum dialect d = 0; d < DIALECT_COUNT && room; d++) {
         if (tables[d].p != NULL && !jread_failed(r))
             room = vgpu_cards_read(tables[d], dialect_facts(d)->table, a, &node->of[d]);
     }

@@ -12,7 +12,7 @@ static bool kube_names_are(struct str key, struct str name)
 
 bool kube_names_find(struct str key, unsigned names, struct kube_named *ret)
 {
-    for (enum dialect d = DIALECT_GPUSHARE + 1; d < DIALECT_COUNT; d++) {
+    for (enum dialect d = DIALECT_OWN + 1; d < DIALECT_COUNT; d++) {
         if (!dialect_is_used(d))
             continue;
         const struct dialect_facts *f = dialect_facts(d);
@@ -56,7 +56,7 @@ bool kube_names_take(struct jread *r, struct str key, struct arena *a, struct se
         *kube_names_said_at(&pod->said[found.dialect], found.name) = jread_str(r);
         return true;
     }
-    for (enum dialect d = DIALECT_GPUSHARE + 1; d < DIALECT_COUNT; d++) {
+    for (enum dialect d = DIALECT_OWN + 1; d < DIALECT_COUNT; d++) {
         struct str prefix = dialect_facts(d)->seat;
         if (!dialect_is_used(d) || prefix.p == NULL || !str_starts(key, prefix))
             continue;

@@ -23,10 +23,10 @@ static void kube_write_other_annotations(struct jwrite *w, const struct binding 
         jwrite_str_at(w, d->assigned, STR("false"));
     if (d->assume_time.p != NULL)
         kube_write_number_text(w, d->assume_time, b->assume_ns);
-    if (b->dialect == DIALECT_ELASTIC)
-        jwrite_str_at(w, STR("elasticgpu.io/assumed"), STR("true"));
-    if (b->dialect == DIALECT_TENCENT)
-        jwrite_str_at(w, STR("tencent.com/predicate-node"), b->node);
+    if (d->assumed.p != NULL)
+        jwrite_str_at(w, d->assumed, STR("true"));
+    if (d->node.p != NULL)
+        jwrite_str_at(w, d->node, b->node);
 }
 
 /*
@@ -72,7 +72,7 @@ static void kube_write_gpushare_annotations(struct jwrite *w, const struct bindi
 static void kube_write_annotations(struct jwrite *w, const struct binding *b)
 {
     jwrite_object_at(w, STR("annotations"));
-    if (b->dialect == DIALECT_GPUSHARE)
+    if (b->dialect == DIALECT_OWN)
         kube_write_gpushare_annotations(w, b);
     else if (dialect_has_uuids(b->dialect))
         kube_write_devices(w, b);

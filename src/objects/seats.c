@@ -30,7 +30,7 @@ uint32_t seats_write(const struct holding *h, const struct request *r, const str
     for (uint32_t i = 0; i < r->n_demands; i++) {
         uint32_t index = r->demands[i].index;
         buf_put(out, dialect_facts(r->dialect)->seat);
-        if (r->dialect == DIALECT_TENCENT)
+        if (dialect_facts(r->dialect)->seat_index)
             buf_put_u64(out, index);
         else
             buf_put(out, seats_name(pod, index));

@@ -70,8 +70,7 @@ static const struct {
            "\"limits\":{\"elasticgpu.io/gpu-memory\":\"1\"}}}"),
      "",
      "container \"c0123456789012345678901234567890123456789012345678901234\": "
-     "elasticgpu.io/gpu-memory: its name is too long for the annotation "
-     "elasticgpu.io/container-NAME"},
+     "elasticgpu.io/gpu-memory: its name is too long for an annotation's key"},
     {ONE(VOLCANO("1.5")), "",
      "container \"c0\": volcano.sh/gpu-memory: \"1.5\" is not a whole number"},
     {ONE(VOLCANO("16Gi")), "",

@@ -21,6 +21,10 @@ enum dialect {
     DIALECT_COUNT
 };
 
+/* The dialect of cardpack-node: pods can have several cards, percentages and wishes, and placement
+ * policies learn from them. */
+#define DIALECT_OWN DIALECT_GPUSHARE
+
 /* How the plugin finds the pod that a call of the kubelet is for. */
 enum dialect_match {
     DIALECT_MATCH_SUM,   /* the container's memory is the sum of a pod's containers */
@@ -41,7 +45,11 @@ struct dialect_facts {
     /* Annotations of a pod, absent if the dialect has none. */
     struct str idx;         /* the cards of the whole pod: "1", or "0,2"; with `table` a list of
                                devices, see core/state/vgpu.h */
-    struct str seat;        /* prefix of the annotations with the cards of one container */
+    struct str seat;        /* prefix of the annotations with the cards of one container, before
+                               the container's name */
+    bool seat_index;        /* or before its index in spec.containers */
+    struct str assumed;     /* "true" from the Binding on */
+    struct str node;        /* the pod's node */
     struct str assigned;    /* "true" when the plugin has handed the cards out */
     struct str assume_time; /* Unix time in nanoseconds, by which the plugin orders pods */
     /* Of a node: the indices of its ill cards. */
@@ -52,7 +60,6 @@ struct dialect_facts {
     struct str cordon;  /* annotation of a node: the UUIDs of cards that get no new pods */
     struct str percent; /* of a container: of the memory of each card */
     struct str todo;    /* annotation of a pod: those of its devices that are not handed out yet */
-    struct str node;    /* annotation of a pod: its node */
     struct str time;    /* annotation of a pod: when it was bound, in seconds */
     struct str lock;    /* annotation of a node: a pod waits there for the plugin */
     bool lock_owner;    /* the lock names the pod */
@@ -70,6 +77,16 @@ struct dialect_facts {
 #define DIALECT_LABEL STR("cardpack.io/dialect")
 
 const struct dialect_facts *dialect_facts(enum dialect d);
+
+/* Whether the annotations with a container's cards have its name in their keys. */
+bool dialect_names_containers(enum dialect d);
+
+/* Whether its `count` has the name of the resource of NVIDIA's plugin, GPUSHARE_RESOURCE_EXCLUSIVE.
+ */
+bool dialect_has_nvidias(enum dialect d);
+
+/* The dialect that is read and has NVIDIA's name for its cards; false: none. */
+bool dialect_find_nvidias(enum dialect *ret);
 
 /* Whether pods name their cards by UUID, from the node's own table: HAMi's family. */
 bool dialect_has_uuids(enum dialect d);
@@ -93,7 +110,7 @@ bool dialects_parse(struct str list, unsigned *ret, struct str *ret_bad);
 void dialects_write(unsigned set, struct buf *out);
 
 /*
- * The dialects that this process reads in objects. At first DIALECT_GPUSHARE alone. A pod that uses
+ * The dialects that this process reads in objects. At first DIALECT_OWN alone. A pod that uses
  * no other resources than those of dialects that are not read is like a pod without a GPU request,
  * and a node is not shared. Call dialects_use before any object is read; kubectl-cardpack does so
  * again between the nodes and the pods.

@@ -127,7 +127,7 @@ static enum errc cache_apply_node_set(struct cache *c, const struct node_view *v
     if (ret->changed)
         cache_dra_look(c, n);
     /* The shapes that it learns are in the unit of gpushare's nodes. */
-    if (ret->changed && n->sizes->dialect == DIALECT_GPUSHARE)
+    if (ret->changed && n->sizes->dialect == DIALECT_OWN)
         market_know(&c->learned.market, n);
     n->epoch = c->lists[CACHE_NODES].epoch;
     return cache_lock_set(c, n, &view->of[n->sizes->dialect].lock, now_ns, ret);

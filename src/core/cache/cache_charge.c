@@ -151,7 +151,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     node_note_start(p, pod_view_starts(view, r->dialect));
     /* All containers of a pod that runs have started: no exchange changes its cards any more. */
     bool exchanges = view->vacated.n > 0 && !str_eq(view->phase, STR("Running"));
-    node_note_exchange(p, exchanges && request_shares(r) && r->dialect == DIALECT_GPUSHARE);
+    node_note_exchange(p, exchanges && request_shares(r) && r->dialect == DIALECT_OWN);
     if (was_exchanging != p->exchanging)
         ret->changed = true;
     bool guarded = node_is_guarded(n) || dialect_facts(r->dialect)->match == DIALECT_MATCH_LOCK;

@@ -138,7 +138,7 @@ void cache_pod_free(struct cache *c, struct pod *p)
 void cache_learn(struct cache *c, const struct request *request)
 {
     struct shape x = shape_of(request);
-    if (request->dialect != DIALECT_GPUSHARE)
+    if (request->dialect != DIALECT_OWN)
         return; /* another unit */
     shapes_add(&c->learned.market.shapes, &x);
 }

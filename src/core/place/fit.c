@@ -346,7 +346,7 @@ static bool fit_is_outgrown(const struct node *n, const struct request *r, const
                             const struct share *s)
 {
     struct share granted = {.mem = 0};
-    if (r->dialect != DIALECT_GPUSHARE)
+    if (r->dialect != DIALECT_OWN)
         return false; /* its annotations say no amount, or see vgpu_falls_short */
     for (uint32_t i = 0; i < h->n_grants; i++)
         granted.mem += h->grants[i].card == s->card ? h->grants[i].mem : 0;

@@ -151,7 +151,7 @@ static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32
     }
     assert(ret->n >= n);
     /* The annotations of other dialects do not say how much. */
-    for (uint32_t c = 0; c < n && r->dialect == DIALECT_GPUSHARE; c++)
+    for (uint32_t c = 0; c < n && r->dialect == DIALECT_OWN; c++)
         ret->grants[c].mem += share_charge(r, &share, p->node->cards[cards[c]].total) - share.mem;
     if (dialect_has_uuids(r->dialect))
         pick_grant_devices(p, ret);

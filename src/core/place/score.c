@@ -16,7 +16,7 @@
 
 void score_begin(struct score *s, const struct request *request, enum policy policy)
 {
-    bool known = request->dialect == DIALECT_GPUSHARE || !policy_has_costs(policy);
+    bool known = request->dialect == DIALECT_OWN || !policy_has_costs(policy);
     *s = (struct score){.policy =
                             known ? learned_costs_able(request->learned, policy) : POLICY_BINPACK,
                         .request = request,

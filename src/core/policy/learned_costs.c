@@ -20,7 +20,7 @@ bool learned_costs_order(const struct request *r, enum policy policy, const stru
                          int64_t *ret)
 {
     struct market_ask ask _uninitialized_;
-    if (!policy_has_costs(policy) || r->dialect != DIALECT_GPUSHARE ||
+    if (!policy_has_costs(policy) || r->dialect != DIALECT_OWN ||
         learned_costs_able(r->learned, policy) != policy)
         return false;
     market_ask(&r->learned->market, r, &ask);

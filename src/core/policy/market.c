@@ -140,7 +140,7 @@ bool market_free_kinds(struct market *m, const struct map *nodes)
         (void)market_kind_of(m, count.model, count.total);
     cursor = 0;
     for (struct node *n = map_next(nodes, &cursor); n != NULL; n = map_next(nodes, &cursor)) {
-        if (n->n_cards > 0 && n->sizes->dialect == DIALECT_GPUSHARE)
+        if (n->n_cards > 0 && n->sizes->dialect == DIALECT_OWN)
             market_know(m, n);
     }
     return true;

@@ -31,7 +31,7 @@
 
 /* The longest name of a container: with "container-" before it, it must be the name of an
  * annotation. */
-#define ELASTIC_NAME_MAX 53
+#define SEAT_NAME_MAX 53
 
 struct reader {
     const struct pod_view *pod;
@@ -182,7 +182,7 @@ static struct str request_name_of(const struct amounts_view *v, const struct dia
 static void request_find_dialect(struct reader *rd)
 {
     bool found = false;
-    rd->dialect = dialect_facts(DIALECT_GPUSHARE);
+    rd->dialect = dialect_facts(DIALECT_OWN);
     for (size_t i = 0; i < rd->pod->n_containers; i++) {
         const struct container_view *c = &rd->pod->containers[i];
         for (unsigned d = 0; d < DIALECT_COUNT; d++) {
@@ -222,9 +222,8 @@ static void request_check_container(struct reader *rd, const struct container_vi
         (void)request_fail(rd, c, d->cores, "above 100 it must be a multiple of 100: whole cards");
     else if (d->multiple && !d->both && with && cores > REQUEST_CORES_MAX)
         (void)request_fail(rd, c, d->mem, "the device plugin serves no memory on several cards");
-    else if (rd->request->dialect == DIALECT_ELASTIC && c->name.n > ELASTIC_NAME_MAX)
-        (void)request_fail(rd, c, resource,
-                           "its name is too long for the annotation elasticgpu.io/container-NAME");
+    else if (dialect_names_containers(rd->request->dialect) && c->name.n > SEAT_NAME_MAX)
+        (void)request_fail(rd, c, resource, "its name is too long for an annotation's key");
 }
 
 /* The number of cards that a container of HAMi's family asks for; 0: none. */
@@ -570,7 +569,7 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     request_read_containers(&rd, &mem, &cores, &exclusive, &renamed);
     const struct measure measure_mem = request_measure_mem(rd.dialect);
     int64_t overhead =
-        request_amount(&rd, ret->dialect == DIALECT_GPUSHARE ? pod->mem_overhead : STR_NULL,
+        request_amount(&rd, ret->dialect == DIALECT_OWN ? pod->mem_overhead : STR_NULL,
                        &measure_mem, "overhead of pod", pod->name);
     int64_t peak = tally_sum(tally_peak(&mem), overhead, MEM_CAP);
     if (peak > REQUEST_MEM_MAX && rd.code == OK)
@@ -584,7 +583,7 @@ enum errc request_read(const struct pod_view *pod, struct request *ret, struct e
     ret->renamed = (uint32_t)MIN_OF(tally_peak(&renamed), (int64_t)UINT16_MAX);
     ret->claims = ret->exclusive > 0 && pod_view_bound(pod) ? pod->claims | CLAIMS_KNOWN : 0;
     assert(ret->lasting_mem <= ret->mem && ret->lasting_cores <= ret->cores);
-    if (rd.named && ret->dialect == DIALECT_GPUSHARE)
+    if (rd.named && ret->dialect == DIALECT_OWN)
         request_read_shape(&rd);
     else if (rd.named)
         request_read_other_shape(&rd);

@@ -23,9 +23,8 @@ bool request_plain(const struct request *r)
 
 bool request_simple(const struct request *r)
 {
-    return request_plain(r) && r->dialect == DIALECT_GPUSHARE && r->exclusive == 0 &&
-           !r->isolated && r->models.n == 0 && r->uuids.n == 0 && r->anti_affinity.n == 0 &&
-           r->affinity.n == 0;
+    return request_plain(r) && r->dialect == DIALECT_OWN && r->exclusive == 0 && !r->isolated &&
+           r->models.n == 0 && r->uuids.n == 0 && r->anti_affinity.n == 0 && r->affinity.n == 0;
 }
 
 bool request_equal(const struct request *a, const struct request *b)

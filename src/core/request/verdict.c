@@ -125,7 +125,7 @@ static const char *verdict_text(enum verdict v, enum dialect d)
 
 struct str verdict_reason(enum verdict v, struct str node, struct buf *scratch)
 {
-    return verdict_reason_in(v, DIALECT_GPUSHARE, node, scratch);
+    return verdict_reason_in(v, DIALECT_OWN, node, scratch);
 }
 
 struct str verdict_reason_in(enum verdict v, enum dialect d, struct str node, struct buf *scratch)

@@ -344,8 +344,7 @@ static void holding_take_allocation(const struct pod_view *pod, const struct req
     }
 }
 
-/* The seat of a container; NULL: none. elastic-gpu names the container, gpu-manager its index in
- * spec.containers. */
+/* The seat of a container; NULL: none. */
 static const struct seat_view *holding_seat_of(const struct pod_view *pod,
                                                const struct container_view *c, enum dialect dialect)
 {
@@ -354,7 +353,7 @@ static const struct seat_view *holding_seat_of(const struct pod_view *pod,
     if (c == NULL || c->kind != CONTAINER_MAIN)
         return NULL;
     buf_put_u64(&index, c->index);
-    struct str name = dialect == DIALECT_TENCENT ? buf_str(&index) : c->name;
+    struct str name = dialect_facts(dialect)->seat_index ? buf_str(&index) : c->name;
     for (size_t i = 0; i < pod->n_seats; i++) {
         const struct seat_view *s = &pod->seats[i];
         if (s->dialect == dialect && str_eq(s->container, name))
@@ -460,7 +459,7 @@ void placement_read(const struct pod_view *pod, const struct request *r, struct 
         vgpu_read(pod, r, ret);
     else if (dialect_facts(r->dialect)->seat.p != NULL)
         holding_take_seats(pod, r, ret);
-    else if (r->dialect == DIALECT_GPUSHARE && holding_allocation_fits(pod, r))
+    else if (r->dialect == DIALECT_OWN && holding_allocation_fits(pod, r))
         holding_take_allocation(pod, r, ret);
     else
         holding_take_index(pod, r, ret);

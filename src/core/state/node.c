@@ -49,7 +49,7 @@ void node_derive(struct node *n)
     }
     n->uneven =
         n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 || n->n_unreadable > 0 ||
-        (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_GPUSHARE)) ||
+        (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_OWN)) ||
         (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
         n->crowded = -1; /* no figure of a card alone decides whether a pod fits */

@@ -182,18 +182,18 @@ static bool node_sizes_is(const struct node_view *v, enum dialect d, bool alive)
  * none. False: the label names none that is in use. */
 static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret)
 {
-    *ret = DIALECT_GPUSHARE;
+    *ret = DIALECT_OWN;
     if (v->dialect.p != NULL)
         return dialect_parse(str_trim(v->dialect), ret) && dialect_is_used(*ret);
     for (unsigned pass = 0; pass < 2; pass++) {
-        for (enum dialect d = DIALECT_GPUSHARE; d < DIALECT_COUNT; d++) {
+        for (enum dialect d = 0; d < DIALECT_COUNT; d++) {
             if (!dialect_is_used(d) || !node_sizes_is(v, d, pass == 0))
                 continue;
             *ret = d;
             return true;
         }
     }
-    return dialect_is_used(DIALECT_GPUSHARE);
+    return dialect_is_used(DIALECT_OWN);
 }
 
 /* How many cards: as a resource, or by the compute of all of them. */
@@ -340,9 +340,9 @@ struct node_sizes *node_sizes_take(struct intern_table *table, const struct node
 {
     struct str texts;
     struct node_view own = *view;
-    enum dialect dialect = DIALECT_GPUSHARE;
+    enum dialect dialect = DIALECT_OWN;
     bool spoken = node_sizes_find_dialect(view, &dialect);
-    if (dialect != DIALECT_GPUSHARE) {
+    if (dialect != DIALECT_OWN) {
         /* cardpack-node's table may be left: its memory is in another unit. */
         const struct capacity_view *of = &view->of[dialect];
         own.has_cards = of->has_cards;
@@ -361,7 +361,7 @@ struct node_sizes *node_sizes_take(struct intern_table *table, const struct node
 void node_sizes_list_uuids(const struct node_sizes *s, const struct node_view *view,
                            struct str ret[static LIMIT_CARDS])
 {
-    bool own = s->dialect == DIALECT_GPUSHARE;
+    bool own = s->dialect == DIALECT_OWN;
     const struct card_view *cards = own ? view->cards : view->of[s->dialect].cards;
     size_t n = own ? view->n_cards : view->of[s->dialect].n_cards;
     memset(ret, 0, s->n_cards * sizeof(ret[0]));

@@ -70,7 +70,7 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
     const struct said_view *said = &view->said[d];
     assert(p->node != NULL);
     /* Schedulers of other dialects may leave the annotation to the plugin. */
-    bool others = d != DIALECT_GPUSHARE && dialect_facts(d)->assigned.p != NULL;
+    bool others = d != DIALECT_OWN && dialect_facts(d)->assigned.p != NULL;
     if (str_eq(said->assigned, dialect_served(d)))
         p->ack = POD_ACK_SERVED;
     else if (others || str_eq(said->assigned, dialect_waits(d)))

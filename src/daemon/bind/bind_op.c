@@ -149,7 +149,7 @@ enum errc bind_op_check_known(const struct pod *p, const struct bind_args *args,
 
 bool bind_op_needs_pod(const struct request *r)
 {
-    return r->dialect == DIALECT_ELASTIC || dialect_has_uuids(r->dialect);
+    return dialect_names_containers(r->dialect) || dialect_has_uuids(r->dialect);
 }
 
 enum errc bind_op_check(const struct bind_op *op, struct request *ret, struct err *reterr)
@@ -213,7 +213,7 @@ static bool bind_op_annotate(struct bind_op *op, const struct pod *p)
     const struct holding *h = p->holding;
     assert(h != NULL && op->texts.n == 0);
     b->dialect = p->request->dialect;
-    if (b->dialect != DIALECT_GPUSHARE && request_shares(p->request))
+    if (b->dialect != DIALECT_OWN && request_shares(p->request))
         return bind_op_annotate_other(op, p);
     allocation_write_index(&op->texts, h);
     size_t allocation = op->texts.n;

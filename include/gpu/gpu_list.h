@@ -36,7 +36,8 @@ struct gpu_entry {
     uint32_t index;
     bool seen;
     bool missing;
-    bool divided;           /* pods have slices of the card, which is not in MIG mode now */
+    bool taken; /* pods have slices of the card, which is not in MIG mode now, or have the whole
+                   card of this slice */
     struct gpu_found found; /* as last seen; before that: what the state file has */
     struct gpu_health health;
 };

@@ -53,9 +53,10 @@ static void gpu_list_fill(const struct gpu_entry *e, const char *no_driver, stru
     } else if (!e->seen && e->health.level != GPU_UNHEALTHY) {
         ret->health = GPU_UNHEALTHY;
         ret->reason = STR("NVML has not listed the card since the start");
-    } else if (e->divided && e->health.level != GPU_UNHEALTHY) {
+    } else if (e->taken && e->health.level != GPU_UNHEALTHY) {
         ret->health = GPU_UNHEALTHY;
-        ret->reason = STR("pods have MIG slices of the card, which is not in MIG mode");
+        ret->reason = ret->mig ? STR("a pod has the whole card, which is in MIG mode")
+                               : STR("pods have MIG slices of the card, which is not in MIG mode");
     }
 }
 
@@ -134,13 +135,15 @@ static const char *gpu_list_whole(const struct gpu_entry *e)
 }
 
 /* From Hopper on a card is not in MIG mode after a reboot until NVIDIA's MIG manager has made its
- * slices again. As long as pods have such slices, as their records say, the card is no one else's.
- */
-static bool gpu_list_is_divided(const struct gpu_list *l, const struct gpu_record *card)
+ * slices again. A record of what the card was before stays only while pods have that: see
+ * gpu_identity_match. So long what the card is now is for nobody else. */
+static bool gpu_list_is_taken(const struct gpu_list *l, const struct gpu_record *now)
 {
-    for (size_t i = 0; !card->missing && i < l->identity.n; i++)
-        if (strcmp(l->identity.items[i].parent, card->uuid) == 0)
+    for (size_t i = 0; !now->missing && i < l->identity.n; i++) {
+        const struct gpu_record *other = &l->identity.items[i];
+        if (strcmp(other->parent, now->uuid) == 0 || strcmp(now->parent, other->uuid) == 0)
             return true;
+    }
     return false;
 }
 
@@ -155,7 +158,7 @@ static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
         gpu_list_from_record(r, ret);
     ret->index = r->index;
     ret->missing = r->missing;
-    ret->divided = gpu_list_is_divided(l, r);
+    ret->taken = gpu_list_is_taken(l, r);
     if (scan->session != l->session) /* an older driver may have begun to count anew */
         ret->health.uncorrected = 0;
     for (size_t i = 0; i < scan->n; i++) {

@@ -14,7 +14,8 @@
 
 #define SMALL_FILE ((size_t)4096)
 
-#define CAPABILITIES "%s/driver/nvidia/capabilities/gpu%u/mig/gi%u/"
+/* A line for each slice that could be: 32 cards with 14 GPU instances of 8 compute instances. */
+#define MIG_MINORS_MAX (256 * KIB)
 
 #define SLICES_MOST 64 /* of a card; NVML's own most is 8 or less */
 #define SLICE_TRIES 8  /* the last is taken as it is */
@@ -30,6 +31,8 @@ struct gpu_reader {
     const struct nvml *nvml;
     const struct gpu_roots *roots;
     struct gpu_scan *scan;
+    struct buf minors; /* the file of device nodes of slices, once asked */
+    bool asked;
 };
 
 /* parent: as in struct gpu_left. NVML_OK or NVML_MEMORY. */
@@ -80,18 +83,16 @@ static int32_t gpu_scan_numa(const struct gpu_roots *roots, const char *pci)
     return (int32_t)numa;
 }
 
-/* "DeviceFileMinor: 12" among lines. */
-static bool gpu_scan_capability(const char *path, uint32_t *ret)
+/* Of the line "gpu0/gi7/ci0/access 67". */
+static bool gpu_scan_minor(struct str minors, const char *name, uint32_t *ret)
 {
-    char text[SMALL_FILE];
-    struct str rest = gpu_scan_file(path, text);
     struct str line;
     uint64_t minor = 0;
-    while (rest.p != NULL) {
+    for (struct str rest = minors; rest.p != NULL;) {
         struct str key;
         struct str value;
         (void)str_cut(rest, '\n', &line, &rest);
-        if (!str_cut(line, ':', &key, &value) || !str_eq(key, STR("DeviceFileMinor")))
+        if (!str_cut(line, ' ', &key, &value) || !str_eq(key, str_of(name)))
             continue;
         if (!str_to_u64(str_trim(value), UINT32_MAX, &minor))
             return false;
@@ -101,16 +102,24 @@ static bool gpu_scan_capability(const char *path, uint32_t *ret)
     return false;
 }
 
-static bool gpu_scan_capabilities(const struct gpu_roots *roots, struct gpu_found *f)
+/* The device nodes of a slice. NVIDIA's container runtime hides /proc/driver/nvidia, which has them
+ * too, from a container, but for the slices that there were at the container's start. */
+static bool gpu_scan_capabilities(struct gpu_reader *r, struct gpu_found *f)
 {
+    char name[64];
     char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), CAPABILITIES "access", roots->proc, f->minor,
-                   f->gpu_instance);
-    if (!gpu_scan_capability(path, &f->gpu_cap))
+    if (!r->asked) {
+        (void)snprintf(path, sizeof(path), "%s/driver/nvidia-caps/mig-minors", r->roots->proc);
+        r->asked = true;
+        if (file_read_again(str_of(path), &r->minors, NULL) != OK)
+            buf_clear(&r->minors, MIG_MINORS_MAX);
+    }
+    (void)snprintf(name, sizeof(name), "gpu%u/gi%u/access", f->minor, f->gpu_instance);
+    if (!gpu_scan_minor(buf_str(&r->minors), name, &f->gpu_cap))
         return false;
-    (void)snprintf(path, sizeof(path), CAPABILITIES "ci%u/access", roots->proc, f->minor,
-                   f->gpu_instance, f->compute_instance);
-    return gpu_scan_capability(path, &f->compute_cap);
+    (void)snprintf(name, sizeof(name), "gpu%u/gi%u/ci%u/access", f->minor, f->gpu_instance,
+                   f->compute_instance);
+    return gpu_scan_minor(buf_str(&r->minors), name, &f->compute_cap);
 }
 
 /* Whether a call for a card was answered, if only with what the card does not have. */
@@ -250,7 +259,7 @@ static void gpu_scan_profile(const struct nvml *n, struct gpu_found *f,
                        (unsigned long long)((a->memory_bytes + ((uint64_t)1 << 30) - 1) >> 30));
 }
 
-static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *card,
+static int gpu_scan_slice(struct gpu_reader *r, const struct gpu_found *card,
                           const struct gpu_slice *slice)
 {
     const struct nvml *n = r->nvml;
@@ -268,9 +277,9 @@ static int gpu_scan_slice(const struct gpu_reader *r, const struct gpu_found *ca
                                   code == NVML_OK ? "no memory" : nvml_text(n, code));
     f.total_bytes = f.memory_bytes = a.memory_bytes;
     gpu_scan_profile(n, &f, &a);
-    if (!gpu_scan_capabilities(r->roots, &f))
+    if (!gpu_scan_capabilities(r, &f))
         return gpu_scan_leave_out(r, f.uuid, card->uuid, NVML_OK,
-                                  "%s: %s/driver/nvidia/capabilities does not name its nodes",
+                                  "%s: %s/driver/nvidia-caps/mig-minors does not name its nodes",
                                   f.uuid, r->roots->proc);
     struct gpu_found *at = gpu_scan_add(r->scan);
     if (at == NULL)
@@ -306,7 +315,7 @@ static int gpu_scan_drop_shared(const struct gpu_reader *r, size_t first)
     return code;
 }
 
-static int gpu_scan_describe_slices(const struct gpu_reader *r, const struct gpu_found *card,
+static int gpu_scan_describe_slices(struct gpu_reader *r, const struct gpu_found *card,
                                     const struct gpu_slice *slices, uint32_t n)
 {
     int code = NVML_OK;
@@ -327,7 +336,7 @@ static int gpu_scan_describe_slices(const struct gpu_reader *r, const struct gpu
  * would be missing from the list, and unhealthy for the cooldown. The list is right if it is the
  * same after the slices have been read.
  */
-static int gpu_scan_slices(const struct gpu_reader *r, const struct gpu_found *card)
+static int gpu_scan_slices(struct gpu_reader *r, const struct gpu_found *card)
 {
     struct gpu_slice before[SLICES_MOST];
     struct gpu_slice after[SLICES_MOST];
@@ -387,7 +396,7 @@ static int gpu_scan_describe(const struct gpu_reader *r, struct gpu_found *f)
     return code;
 }
 
-static int gpu_scan_card(const struct gpu_reader *r, uint32_t i)
+static int gpu_scan_card(struct gpu_reader *r, uint32_t i)
 {
     bool mig = false;
     struct gpu_found f = {.gpu_instance = NVML_NO_INSTANCE, .compute_instance = NVML_NO_INSTANCE};
@@ -416,11 +425,13 @@ int gpu_scan_read(const struct nvml *n, const struct gpu_roots *roots, struct gp
 {
     struct gpu_reader r = {.nvml = n, .roots = roots, .scan = ret};
     assert(ret->items == NULL && ret->n == 0);
+    buf_init(&r.minors, MIG_MINORS_MAX);
     if (nvml_driver(n, ret->driver) != NVML_OK)
         ret->driver[0] = '\0';
     int code = nvml_count(n, &ret->cards);
     for (uint32_t i = 0; code == NVML_OK && i < ret->cards; i++)
         code = gpu_scan_card(&r, i);
+    buf_done(&r.minors);
     if (code != NVML_OK) {
         gpu_scan_done(ret);
         return code;

@@ -275,8 +275,8 @@ static void gpu_thread_poll(struct gpu_thread *t)
 static bool gpu_thread_event(struct gpu_thread *t, const struct nvml_event *e)
 {
     if (e->type != NVML_EVENT_XID) {
-        /* What it means is in the next poll. */
-        t->poll_due = gpu_thread_now_ms();
+        /* What it means is in the next poll; many events in a row have one together. */
+        t->poll_due = MIN_OF(t->poll_due, gpu_thread_now_ms() + t->settings.wait_ms);
         return true;
     }
     for (size_t i = 0; i < t->scan.n; i++) {

@@ -140,8 +140,7 @@ static enum errc pods_on_object(void *ctx, struct str json, struct err *e)
 static enum errc pods_locate(struct reading *x, struct kubectl_client *c,
                              const struct kubectl_list *l, struct err *e)
 {
-    enum dialect d;
-    bool asked = dialect_find_nvidias(&d);
+    bool asked = dialect_find_nvidias(NULL);
     enum errc code = kubectl_ingest_list(c, &x->ingest, CACHE_NODES, e);
     if (code == ERR_DENIED) {
         kubectl_say_once("which cards of its node a UUID means, and whether nvidia.com/gpu is "
@@ -150,7 +149,7 @@ static enum errc pods_locate(struct reading *x, struct kubectl_client *c,
         *e = (struct err)ERR_INIT;
         code = OK;
     }
-    if (code == OK && asked != dialect_find_nvidias(&d))
+    if (code == OK && asked != dialect_find_nvidias(NULL))
         code = kubectl_list_read(c, l, e);
     for (size_t i = 0; i < x->pods->n; i++) {
         struct pods_row *row = &x->pods->rows[i];

@@ -11,7 +11,6 @@
 #include "kube/kube_credentials.h"
 #include "kubelet/checkpoint.h"
 #include "node/allot/late.h"
-#include "node/isolation/limit_step.h"
 
 #define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
 #define REFRESH_MS       UINT64_C(10000)
@@ -211,8 +210,8 @@ static void node_on_own(void *ctx, const struct own_node_view *view)
     struct node *n = ctx;
     n->disable_cgpu = view->disable_cgpu;
     n->mps_label = view->mps;
-    if (!n->own_known && str_eq(view->isolation, str_of(isolation_name(ISOLATION_NONE))))
-        n->unproven_ms = loop_now_ms(n->s.loop) + LIMIT_GRACE_MS;
+    if (!n->own_known)
+        n->proven = !str_eq(view->isolation, str_of(isolation_name(ISOLATION_NONE)));
     n->own_known = true;
     allot_set_cgpu(n->allot, view->disable_cgpu);
     node_set_late(n, view);

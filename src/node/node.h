@@ -87,13 +87,14 @@ struct node {
     size_t levels[GPU_UNHEALTHY + 1]; /* announced cards by health */
     uint32_t left_out;                /* cards and slices, as the log has them */
     char left_out_why[4 * GPU_REASON_BYTES];
-    uint32_t unheard; /* cards without XIDs, likewise */
-    bool rests;       /* NVML is closed for a reset, as the log has it */
-    bool unlimited;   /* the driver has said that a limit of memory is missing; until ... */
-    uint64_t preset;  /* ... the container runtime has set more than these */
-    /* Until then the label stays `none`, as the program before this one left it: the limits of the
-     * containers that run are checked in this time. */
-    uint64_t unproven_ms;
+    uint32_t unheard;  /* cards without XIDs, likewise */
+    bool rests;        /* NVML is closed for a reset, as the log has it */
+    bool unlimited;    /* the driver has said that a limit of memory is missing; until ... */
+    uint64_t preset;   /* ... the container runtime has set more than these */
+    uint64_t means_ms; /* when the means began, on the loop's clock */
+    /* The label stays `none`, as the program before this one left it, until the limits of the
+     * containers that run have been checked. */
+    bool proven;
     bool warned; /* the log has the settings that are not understood */
 };
 

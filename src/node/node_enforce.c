@@ -2,6 +2,7 @@
  * over it, and marks the cards on which it fails. */
 #include "base/log.h"
 #include "node/containers/cgroup.h"
+#include "node/isolation/limit_step.h"
 #include "node/node.h"
 
 #include <limits.h>
@@ -48,7 +49,9 @@ static bool node_enforce_share(void *ctx, const struct container *c, struct card
 static bool node_enforce_overrides(void *ctx, struct str uid)
 {
     const struct node *n = ctx;
-    return map_get(&n->overrides.pods, uid) != NULL;
+    const struct override *o = map_get(&n->overrides.pods, uid);
+    /* With late binding the container gets the spec's value, and not the pod's. */
+    return o != NULL && o->memory && !n->late;
 }
 
 enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
@@ -119,6 +122,14 @@ static bool node_enforce_is_offered(const struct node *n, const struct enforce *
            e->means == ISOLATION_DRIVER_LIMITS;
 }
 
+/* Whether the limits of all containers that ran at the start have been checked: an answer may be
+ * LIMIT_GRACE_MS late. */
+static bool node_enforce_is_proven(const struct node *n, const struct limits_counts *c)
+{
+    return n->enforce.means == ISOLATION_DRIVER_LIMITS && pods_synced(n->pods) && !n->listing &&
+           c->checking == 0 && loop_now_ms(n->s.loop) - n->means_ms >= LIMIT_GRACE_MS;
+}
+
 void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards)
 {
     const struct enforce_facts facts = {.cgroup2 = n->cgroup2,
@@ -141,11 +152,13 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     /* Until the container runtime sets limits again: a new one was installed. */
     n->unlimited =
         limits.absent > 0 || (n->unlimited && (limits.missing > 0 || limits.preset == n->preset));
-    bool unproven = loop_now_ms(n->s.loop) < n->unproven_ms;
-    if ((n->unlimited || unproven) && node_enforce_is_offered(n, &now))
+    n->proven = n->proven || node_enforce_is_proven(n, &limits);
+    if ((n->unlimited || !n->proven) && node_enforce_is_offered(n, &now))
         now.label = ISOLATION_NONE;
     node_enforce_tell(&n->enforce, &now);
     bool begins = n->enforce.means != now.means;
+    if (begins)
+        n->means_ms = loop_now_ms(n->s.loop);
     n->enforce = now;
     /* For the pods that override variables; a list under way has had some of them. */
     n->owes_list = n->owes_list || (begins && n->listing);

@@ -187,8 +187,7 @@ struct amounts {
 /* Where a dialect has this name for its own resource, the resource is that dialect's. */
 static bool kube_is_exclusive(struct str key)
 {
-    enum dialect d;
-    return str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE) && !dialect_find_nvidias(&d);
+    return str_eq(key, GPUSHARE_RESOURCE_EXCLUSIVE) && !dialect_find_nvidias(NULL);
 }
 
 static void kube_read_amounts(struct jread *r, struct amounts *ret)

@@ -69,7 +69,8 @@ static void compare(struct str variable, struct str container, json_t *pod)
     json_object_foreach(spec, key, list)
     { /* in the order of the text */
         const json_t *in = NULL;
-        if (strcmp(key, "containers") != 0 && strcmp(key, "initContainers") != 0)
+        if (strcmp(key, "containers") != 0 && strcmp(key, "initContainers") != 0 &&
+            strcmp(key, "ephemeralContainers") != 0)
             continue;
         const json_t *found = in_list(list, &in, &typed);
         if (expected != NULL || found == NULL)
@@ -87,13 +88,13 @@ static void compare(struct str variable, struct str container, json_t *pod)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
-    struct str container;
+    struct override found;
     struct arena arena;
     arena_init(&arena, 4 * MIB);
-    struct str variable = overrides_read(text, &arena, &container);
+    overrides_read(text, &arena, &found);
     json_t *json = jansson_reads(text);
     if (json != NULL)
-        compare(variable, container, json);
+        compare(found.variable, found.container, json);
     json_decref(json);
     arena_done(&arena);
     return 0;

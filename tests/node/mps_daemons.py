@@ -21,15 +21,19 @@ from pathlib import Path
 
 CARDS = ("GPU-1", "GPU-2")
 LATER = "GPU-4"
-# Of another card the driver says at first that it is ill in place of its UUID, and of a third it refuses the mode.
+# Of another card the driver says at first that it is ill in place of its UUID, and of a third it refuses the mode. A card
+# without persistence mode has forgotten its mode by then.
 SMI = r"""echo "smi $*" >>"$WORLD/calls"
 case $1 in
---query-gpu=uuid)
-    printf '%s\n' GPU-1 GPU-2 GPU-3
-    [ -e "$WORLD/asked" ] && echo GPU-4 || echo 'Unable to determine the device handle for GPU0000:01:00.0'
+--query-gpu=uuid,compute_mode)
+    for card in GPU-1 GPU-2 GPU-3; do
+        mode=$(cat "$WORLD/mode.$card" 2>/dev/null)
+        [ "$mode" = EXCLUSIVE_PROCESS ] && echo "$card, Exclusive_Process" || echo "$card, Default"
+    done
+    [ -e "$WORLD/asked" ] && echo GPU-4, Exclusive_Process || echo 'Unable to determine the device handle for GPU0000:01:00.0: Unknown Error'
     touch "$WORLD/asked" ;;
 --id=GPU-3) exit 15 ;;
---id=*) echo "${2#*=}" >"$WORLD/mode.${1#*=}" ;;
+--id=*) [ "$2" = --persistence-mode=1 ] && exit 1; echo "${2#*=}" >"$WORLD/mode.${1#*=}" ;;
 --compute-mode=*) for card in "$WORLD"/mode.*; do echo "${1#*=}" >"$card"; done ;;
 esac
 """
@@ -110,6 +114,10 @@ def check(manifest: str, folder: Path, *more: str) -> None:
             assert shell.poll() is None
             modes = [folder / f"mode.{card}" for card in (*CARDS, LATER)]
             assert {mode.read_text() for mode in modes} == {"EXCLUSIVE_PROCESS\n"}
+            modes[1].write_text("DEFAULT\n")  # the card has no persistence mode, and forgets its compute mode
+            while modes[1].read_text() != "EXCLUSIVE_PROCESS\n":
+                assert time.monotonic() < until, "the mode is set again"
+                time.sleep(0.05)
             subprocess.run(pre_stop(manifest, folder), env=environment, check=True)
             os.kill(int(again[3][1]), signal.SIGTERM)  # what ends from now on does not start again
             time.sleep(2)

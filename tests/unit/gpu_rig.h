@@ -55,9 +55,9 @@ static inline void gpu_rig_nodes(const struct gpu_rig *r, unsigned minor, unsign
 {
     char command[512];
     (void)snprintf(command, sizeof(command),
-                   "d=%s/driver/nvidia/capabilities/gpu%u/mig/gi%u && mkdir -p $d/ci0 && "
-                   "echo DeviceFileMinor: %u >$d/access && echo DeviceFileMinor: %u >$d/ci0/access",
-                   r->proc, minor, gi, minor * 100 + gi * 2, minor * 100 + gi * 2 + 1);
+                   "d=%s/driver/nvidia-caps && mkdir -p $d && "
+                   "printf 'gpu%u/gi%u/access %u\\ngpu%u/gi%u/ci0/access %u\\n' >>$d/mig-minors",
+                   r->proc, minor, gi, minor * 100 + gi * 2, minor, gi, minor * 100 + gi * 2 + 1);
     ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): a test's own folder */
 }
 

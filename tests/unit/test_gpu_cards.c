@@ -307,22 +307,21 @@ START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
 
 END_TEST
 
-/* NVIDIA's module makes the folder of a slice after NVML lists the slice. */
 START_TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
 {
     struct gpu_rig r;
     open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
     char file[256];
     char away[300];
-    (void)snprintf(file, sizeof(file), "%s/driver/nvidia/capabilities/gpu0/mig/gi1/access", r.proc);
+    (void)snprintf(file, sizeof(file), "%s/driver/nvidia-caps/mig-minors", r.proc);
     (void)snprintf(away, sizeof(away), "%s.away", file);
     ck_assert_int_eq(rename(file, away), 0);
     world_write(&r.world, MIG_CARD SLICE("1") SLICE("2") "\n");
-    gpu_rig_until(&r, "0=MIG-1? 1=MIG-2");
+    gpu_rig_until(&r, "0=MIG-1? 1=MIG-2?");
     ck_assert_ptr_nonnull(strstr(gpu_watch_find(r.watch, 0)->reason.p, "does not name its nodes"));
     ck_assert_int_eq(rename(away, file), 0);
     world_write(&r.world, MIG_CARD SLICE("1") SLICE("2"));
-    gpu_rig_until(&r, "0=MIG-1! 1=MIG-2");
+    gpu_rig_until(&r, "0=MIG-1! 1=MIG-2!");
     gpu_rig_close(&r);
 }
 
@@ -336,7 +335,7 @@ START_TEST(a_slice_that_shares_its_memory_is_forgotten)
     char command[256];
     open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
     (void)snprintf(command, sizeof(command),
-                   "cd %s/driver/nvidia/capabilities/gpu0/mig/gi1 && cp -r ci0 ci1", r.proc);
+                   "echo gpu0/gi1/ci1/access 77 >>%s/driver/nvidia-caps/mig-minors", r.proc);
     ck_assert_int_eq(system(command), 0); /* NOLINT(cert-env33-c): a test's own folder */
     world_write(&r.world, MIG_CARD SLICE("1")
                               SLICE("2") "slice uuid=MIG-9 profile=1c.1g.5gb gi=1 ci=1 mib=4864\n");
@@ -387,7 +386,11 @@ START_TEST(a_card_is_switched_into_mig_mode_and_back)
     /* While a pod uses the card, its index is not given to a slice. */
     r.busy = 1U << 0;
     world_write(&r.world, MIG_CARD SLICE("1") CARD("2", "1") "\n");
-    gpu_rig_until(&r, "0=GPU-1? 1=GPU-2 2=MIG-1");
+    gpu_rig_until(&r, "0=GPU-1? 1=GPU-2 2=MIG-1!");
+    ck_assert_str_is(gpu_watch_find(r.watch, 2)->reason,
+                     "a pod has the whole card, which is in MIG mode");
+    r.busy = 0;
+    gpu_rig_until(&r, "1=GPU-2 2=MIG-1");
     gpu_rig_close(&r);
 }
 

@@ -13,39 +13,45 @@ static const struct {
     const char *json;
     const char *container; /* "": none */
     const char *variable;
+    bool memory; /* a variable of the driver's limits is among them */
 } rows[] = {
-    {POD(""), "", ""},
-    {POD("\"containers\":[" ENV("c", "PATH") "]"), "", ""},
+    {POD(""), "", "", false},
+    {POD("\"containers\":[" ENV("c", "PATH") "]"), "", "", false},
     {POD("\"containers\":[{\"name\":\"c\"}," ENV("d", "NVIDIA_VISIBLE_DEVICES") "]"), "d",
-     "NVIDIA_VISIBLE_DEVICES"},
+     "NVIDIA_VISIBLE_DEVICES", false},
     {POD("\"containers\":[{\"env\":[{\"name\":\"CUDA_MPS_PIPE_DIRECTORY\"}],\"name\":\"c\"}]"), "c",
-     "CUDA_MPS_PIPE_DIRECTORY"},
+     "CUDA_MPS_PIPE_DIRECTORY", false},
     {POD("\"initContainers\":[" ENV("i", "NVIDIA_GPU_MEMORY_LIMIT") "],\"containers\":[" ENV(
          "c", "NVIDIA_GPU_MEMORY_REQUEST") "]"),
-     "i", "NVIDIA_GPU_MEMORY_LIMIT"},
+     "i", "NVIDIA_GPU_MEMORY_LIMIT", true},
+    {POD("\"containers\":[" ENV("c", "CUDA_VISIBLE_DEVICES") "," ENV(
+         "d", "NVIDIA_GPU_MEMORY_REQUEST") "]"),
+     "c", "CUDA_VISIBLE_DEVICES", true},
     {POD("\"containers\":[" ENV("c", "PATH") "],\"ephemeralContainers\":[" ENV(
          "e", "NVIDIA_VISIBLE_DEVICES") "]"),
-     "e", "NVIDIA_VISIBLE_DEVICES"},
-    {POD("\"containers\":[{\"name\":\"c\",\"args\":[\"NVIDIA_VISIBLE_DEVICES\"]}]"), "", ""},
+     "e", "NVIDIA_VISIBLE_DEVICES", false},
+    {POD("\"containers\":[{\"name\":\"c\",\"args\":[\"NVIDIA_VISIBLE_DEVICES\"]}]"), "", "", false},
     {POD("\"containers\":[" ENV("c", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT") "]"), "c",
-     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"},
+     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", false},
     /* What can't be read counts as one that overrides a variable: its cards are not limited. */
-    {POD("\"containers\":7"), "?", "spec.containers: expected a list, got a number at offset 22"},
+    {POD("\"containers\":7"), "?", "spec.containers: expected a list, got a number at offset 22",
+     true},
     {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"\xff\"}]}]"), "?",
-     "spec.containers[0].env[0].name: invalid UTF-8 at offset 51"},
+     "spec.containers[0].env[0].name: invalid UTF-8 at offset 51", true},
     {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"A\",\"value\":\"\xff\"}]}]"), "",
-     ""},
+     "", false},
 };
 
 START_TEST(one_spec)
 {
     struct arena a;
-    struct str container;
+    struct override found;
     arena_init(&a, MIB);
-    struct str variable = overrides_read(str_of(rows[_i].json), &a, &container);
-    ck_assert_str_is(variable, rows[_i].variable);
-    if (variable.n > 0)
-        ck_assert_str_is(container, rows[_i].container);
+    overrides_read(str_of(rows[_i].json), &a, &found);
+    ck_assert_str_is(found.variable, rows[_i].variable);
+    if (found.variable.n > 0)
+        ck_assert_str_is(found.container, rows[_i].container);
+    ck_assert_int_eq(found.memory, rows[_i].memory);
     arena_done(&a);
 }
 

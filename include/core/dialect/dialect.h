@@ -85,7 +85,7 @@ bool dialect_names_containers(enum dialect d);
  */
 bool dialect_has_nvidias(enum dialect d);
 
-/* The dialect that is read and has NVIDIA's name for its cards; false: none. */
+/* The dialect that is read and has NVIDIA's name for its cards; false: none. ret may be NULL. */
 bool dialect_find_nvidias(enum dialect *ret);
 
 /* Whether pods name their cards by UUID, from the node's own table: HAMi's family. */

@@ -37,7 +37,8 @@ bool dialect_find_nvidias(enum dialect *ret)
     for (enum dialect d = 0; d < DIALECT_COUNT; d++) {
         if (!dialect_is_used(d) || !dialect_has_nvidias(d))
             continue;
-        *ret = d;
+        if (ret != NULL)
+            *ret = d;
         return true;
     }
     return false;

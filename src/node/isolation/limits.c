@@ -27,12 +27,13 @@ static void limits_tell_missing(struct track *t)
              kv_str("namespace", t->held->namespace), kv_str("pod", t->held->pod),
              kv_str("container", t->held->name), kv_uint("card", t->card),
              kv_uint("mib", t->request.bytes / MIB), kv_cstr("error", t->why));
-    buf_printf(
-        &text, "container %.*s runs without its limit of %llu MiB on card %u: %s%s",
-        STR_ARG(t->held->name), (unsigned long long)(t->request.bytes / MIB), t->card, t->why,
-        t->state.absent ? ". NVIDIA's container toolkit sets it, from 1.20.1 on: install that on "
-                          "the node"
-                        : "");
+    buf_printf(&text, "container %.*s runs without its limit of %llu MiB on card %u: %s%s",
+               STR_ARG(t->held->name), (unsigned long long)(t->request.bytes / MIB), t->card,
+               t->why,
+               t->state.absent && t->request.limit.bytes == NVML_LIMIT_NONE
+                   ? ". NVIDIA's container toolkit sets it, from 1.20.1 on: install that on "
+                     "the node"
+                   : "");
     if (l->s.events != NULL)
         events_post(l->s.events, &pod, EVENT_WARNING, STR("GPUMemoryLimitMissing"), buf_str(&text));
     loop_defer(l->s.loop, &l->late);
@@ -359,6 +360,7 @@ struct limits_counts limits_counts(const struct limits *l)
         LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
             counts.enforced += t->state.enforced ? 1 : 0;
             counts.missing += t->state.missing ? 1 : 0;
+            counts.checking += t->state.running && !t->state.enforced && !t->state.missing ? 1 : 0;
             counts.absent += t->state.absent && !own ? 1 : 0;
         }
     }

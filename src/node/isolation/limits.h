@@ -22,6 +22,7 @@ struct limits;
 struct limits_counts {
     uint64_t enforced; /* now: limits of running containers that read back */
     uint64_t missing;  /* now */
+    uint64_t checking; /* now: of running containers, neither of both yet */
     uint64_t absent;   /* of them: by an answer of the driver, and no container sets it otherwise */
     uint64_t preset;   /* since the start: that read back when their container had just started */
     uint64_t ours;     /* since the start: set by us, because the container ran without */
@@ -39,8 +40,9 @@ struct limits_settings {
     uint64_t unit_bytes;
     /* What a container is to have; false: no card, or not known yet. */
     bool (*share)(void *ctx, const struct container *c, struct card_share *ret);
-    bool (*overrides)(void *ctx, struct str uid); /* the pod sets the limit's variables itself */
-    void (*changed)(void *ctx);                   /* of a limits_fault; must not free it */
+    bool (*overrides)(void *ctx,
+                      struct str uid); /* the limit is the pod's own: it sets its variables */
+    void (*changed)(void *ctx);        /* of a limits_fault; must not free it */
     void *ctx;
 };
 

@@ -45,19 +45,20 @@ static bool overrides_is_ours(struct str name)
 }
 
 /* Of the list `env`: the first variable of ours. */
-static struct str overrides_read_env(struct jread *r)
+static struct str overrides_read_env(struct jread *r, struct override *found)
 {
-    struct str found = STR_NULL;
+    struct str first = STR_NULL;
     jread_array (r) {
         struct str name = jread_member(r, STR("name"));
-        if (found.p == NULL && overrides_is_ours(name))
-            found = name;
+        if (!overrides_is_ours(name))
+            continue;
+        first = first.p == NULL ? name : first;
+        found->memory = found->memory || str_starts(name, STR("NVIDIA_GPU_MEMORY_"));
     }
-    return found;
+    return first;
 }
 
-static void overrides_read_containers(struct jread *r, struct str *ret_container,
-                                      struct str *ret_variable)
+static void overrides_read_containers(struct jread *r, struct override *found)
 {
     struct str key;
     jread_array (r) {
@@ -67,24 +68,23 @@ static void overrides_read_containers(struct jread *r, struct str *ret_container
             if (str_eq(key, STR("name")))
                 name = jread_str(r);
             else if (str_eq(key, STR("env")))
-                variable = overrides_read_env(r);
+                variable = overrides_read_env(r, found);
             else
                 jread_skip(r);
         }
-        if (variable.p == NULL || ret_variable->p != NULL)
+        if (variable.p == NULL || found->variable.p != NULL)
             continue;
-        *ret_container = name;
-        *ret_variable = variable;
+        found->container = name;
+        found->variable = variable;
     }
 }
 
-struct str overrides_read(struct str json, struct arena *a, struct str *ret_container)
+void overrides_read(struct str json, struct arena *a, struct override *ret)
 {
     struct jread r;
     struct str key;
     struct err e = ERR_INIT;
-    struct str variable = STR_NULL;
-    *ret_container = STR_NULL;
+    *ret = (struct override){.container = STR_NULL};
     jread_init(&r, json, a);
     jread_object (&r, key) {
         if (!str_eq(key, STR("spec"))) {
@@ -94,30 +94,31 @@ struct str overrides_read(struct str json, struct arena *a, struct str *ret_cont
         jread_object (&r, key) {
             if (str_eq(key, STR("containers")) || str_eq(key, STR("initContainers")) ||
                 str_eq(key, STR("ephemeralContainers")))
-                overrides_read_containers(&r, ret_container, &variable);
+                overrides_read_containers(&r, ret);
             else
                 jread_skip(&r);
         }
     }
     if (jread_finish(&r, &e) == OK)
-        return variable;
-    *ret_container = STR("?");
-    variable = arena_dup(a, str_of(e.text));
-    return variable.p == NULL ? STR("more than can be read") : variable;
+        return;
+    *ret = (struct override){.container = STR("?"), .memory = true};
+    ret->variable = arena_dup(a, str_of(e.text));
+    if (ret->variable.p == NULL)
+        ret->variable = STR("more than can be read");
 }
 
 /* ---- keeping ---- */
 
-static struct override *overrides_new(const struct pod_view *v, struct str container,
-                                      struct str variable)
+static struct override *overrides_new(const struct pod_view *v, const struct override *found)
 {
-    struct override *p = mem_alloc(sizeof(*p) + v->uid.n + container.n + variable.n);
+    struct override *p = mem_alloc(sizeof(*p) + v->uid.n + found->container.n + found->variable.n);
     if (p == NULL)
         return NULL;
     char *at = (char *)(p + 1);
     p->uid = str_store(&at, v->uid);
-    p->container = str_store(&at, container);
-    p->variable = str_store(&at, variable);
+    p->container = str_store(&at, found->container);
+    p->variable = str_store(&at, found->variable);
+    p->memory = found->memory;
     return p;
 }
 
@@ -144,17 +145,16 @@ void overrides_begin(struct overrides *o)
 
 void overrides_set(struct overrides *o, const struct pod_view *view, struct str json, bool over)
 {
-    struct str container;
+    struct override found;
     bool told = map_get(&o->pods, view->uid) != NULL;
     overrides_gone(o, view->uid);
     if (over || pod_view_terminal(view) || view->n_containers == 0)
         return;
     arena_reset(&o->arena);
-    struct str variable = overrides_read(json, &o->arena, &container);
-    if (variable.p == NULL)
+    overrides_read(json, &o->arena, &found);
+    if (found.variable.p == NULL)
         return;
-    struct override *p =
-        o->pods.n >= OVERRIDES_MAX ? NULL : overrides_new(view, container, variable);
+    struct override *p = o->pods.n >= OVERRIDES_MAX ? NULL : overrides_new(view, &found);
     if (p != NULL)
         p->list = o->list;
     if (p == NULL || map_put(&o->pods, p) != OK) {

@@ -16,6 +16,7 @@ struct override {
     struct str uid; /* owned, as the others */
     struct str container;
     struct str variable;
+    bool memory; /* the variables of the driver's limits are among them */
     uint64_t list;
 };
 
@@ -36,9 +37,9 @@ void overrides_set(struct overrides *o, const struct pod_view *view, struct str 
 void overrides_gone(struct overrides *o, struct str uid);
 void overrides_end(struct overrides *o);
 
-/* The first container of the spec, and its first variable, that overrides one of ours; absent: none
- * does. What can't be read may do so: then "?", and why it can't. */
-struct str overrides_read(struct str json, struct arena *a, struct str *ret_container);
+/* The first container of the spec, and its first variable, that overrides one of ours, as views;
+ * absent: none does. What can't be read may do so: then "?", and why it can't. */
+void overrides_read(struct str json, struct arena *a, struct override *ret);
 
 /* A pod that overrides a variable, and of which is_on says that it has the card; NULL: none. Not by
  * its annotations: its author may edit these. */

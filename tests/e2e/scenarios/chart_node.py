@@ -198,7 +198,9 @@ def _leaves_for_a_driver(bench: Bench) -> None:
                                  (state, "pod-deletion-required", "upgrade-done"),
                                  (state, "drain-required", "validation-required"),
                                  (state, "pod-restart-required", "uncordon-required"),
-                                 (state, "upgrade-failed", None)):  # fmt: skip
+                                 (state, "upgrade-failed", None),
+                                 ("nvidia.com/mig.config.state", "pending", "success"),
+                                 ("nvidia.com/mig.config.state", "rebooting", "failed")):  # fmt: skip
             wait_for(lambda: wanted(bench) == wanted(bench, "cardpack-mps") == ["new"], "both pods", PATIENCE)
             label(bench, "new", {key: away})
             wait_for(lambda: not wanted(bench) and not wanted(bench, "cardpack-mps"), f"none while {away}", PATIENCE)

@@ -198,12 +198,13 @@ class Shipped:
 def _slices(bench: Bench, worker: Worker, it: Shipped) -> None:
     """A card in MIG mode, of which the driver tells no memory: its slices are cards, each for its own pods."""
     lines = [card_line(0, 40).replace("\n", " mig=1\n")]
+    minors = ""
     for gi in (1, 2):
         lines.append(f"slice uuid=MIG-{gi} profile=1g.5gb gi={gi} ci=0 mib=4864\n")
-        capabilities = it.doubles / f"driver/nvidia/capabilities/gpu0/mig/gi{gi}"
-        for number, part in enumerate((capabilities, capabilities / "ci0")):
-            part.mkdir(parents=True)
-            (part / "access").write_text(f"DeviceFileMinor: {10 * gi + number}\n")
+        minors += f"gpu0/gi{gi}/access {10 * gi}\ngpu0/gi{gi}/ci0/access {10 * gi + 1}\n"
+    table = it.doubles / "driver/nvidia-caps/mig-minors"
+    table.parent.mkdir(parents=True)
+    table.write_text(minors)
     it.show(lines)
     it.runs(True)
     wait_for(lambda: isolation(bench) == "mig", "the label mig", 30)

@@ -174,7 +174,7 @@ static void gpu_list_renew(const struct gpu_list *l, const struct gpu_record *r,
 
 /* What the driver reserves can change while it runs: as long as the card's total is the same, the
  * card keeps the size that it was announced with. */
-static void gpu_list_keep_sizes(const struct gpu_list *l, struct gpu_scan *scan)
+static void gpu_list_restore_sizes(const struct gpu_list *l, struct gpu_scan *scan)
 {
     for (size_t i = 0; i < scan->n; i++) {
         struct gpu_found *f = &scan->items[i];
@@ -215,7 +215,7 @@ enum errc gpu_list_scan(struct gpu_list *l, struct gpu_scan *scan,
     uint32_t no_index = 0;
     if (!gpu_list_arrays(l->identity.n + scan->n, &entries, &cards))
         return ERR_NOMEM;
-    gpu_list_keep_sizes(l, scan);
+    gpu_list_restore_sizes(l, scan);
     enum errc code = gpu_identity_match(&l->identity, scan, in_use, ctx, ret_save, &no_index);
     if (code != OK) {
         mem_free(entries);

@@ -240,7 +240,7 @@ static void gpu_watch_take(struct gpu_watch *w, struct gpu_post *p)
     }
 }
 
-static void gpu_watch_tell(struct gpu_watch *w)
+static void gpu_watch_notify(struct gpu_watch *w)
 {
     if (!w->changed)
         return;
@@ -264,11 +264,11 @@ static void gpu_watch_ready(struct loop_fd *f, uint32_t events)
         gpu_watch_take(w, p);
         gpu_post_free(p);
     }
-    gpu_watch_tell(w);
+    gpu_watch_notify(w);
 }
 
 /* Whether the thread goes on; a call that does not return is seen here only. */
-static void gpu_watch_look(struct timer *t)
+static void gpu_watch_check_hang(struct timer *t)
 {
     struct gpu_watch *w = CONTAINER_OF(t, struct gpu_watch, look);
     char why[GPU_REASON_BYTES];
@@ -285,7 +285,7 @@ static void gpu_watch_look(struct timer *t)
         w->changed = gpu_list_no_driver(&w->list, why, false) || w->changed;
     }
     timer_arm(w->loop, t, MAX_OF(w->hang_ms / HANG_LOOKS, UINT64_C(1)));
-    gpu_watch_tell(w);
+    gpu_watch_notify(w);
 }
 
 static enum errc gpu_watch_load(struct gpu_watch *w, const struct gpu_watch_settings *s,
@@ -348,7 +348,7 @@ enum errc gpu_watch_new(struct loop *l, const struct gpu_watch_settings *s, stru
         return err_set(reterr, ERR_NOMEM, "out of memory");
     w->loop = l;
     w->wake = (struct loop_fd){.fd = -1, .events = EPOLLIN, .ready = gpu_watch_ready};
-    w->look.fire = gpu_watch_look;
+    w->look.fire = gpu_watch_check_hang;
     w->in_use = s->in_use;
     w->on_change = s->on_change;
     w->ctx = s->ctx;

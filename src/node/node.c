@@ -22,16 +22,16 @@
 
 /* ---- cards ---- */
 
-static bool node_has_told(void *ctx, uint32_t index)
+static bool node_has_written(void *ctx, uint32_t index)
 {
     const struct node *n = ctx;
-    return announce_has_told(n->announce, index);
+    return announce_has_written(n->announce, index);
 }
 
 /* What the kubelet is offered. */
 static void node_offer(struct node *n, const struct announce_card *cards, size_t n_cards)
 {
-    if (!offer_update(&n->offer, cards, n_cards, node_has_told, n))
+    if (!offer_update(&n->offer, cards, n_cards, node_has_written, n))
         return;
     n->offers++;
     for (size_t i = 0; i < n->offer.n; i++)
@@ -65,7 +65,7 @@ static void node_on_cards(void *ctx)
     if (!node_collect(n, cards, &n_cards))
         return;
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
-    node_tell(n, &state, cards, n_cards);
+    node_report(n, &state, cards, n_cards);
     const struct gpu_card *all = gpu_watch_cards(n->gpu, &n_all);
     node_enforce_decide(n, all, n_all);
     (void)node_collect(n, cards, &n_cards); /* with what has changed by that */
@@ -73,13 +73,13 @@ static void node_on_cards(void *ctx)
     for (size_t i = 0; i < n_cards; i++)
         n->levels[cards[i].health]++;
     /* A card that has recovered is first offered, then announced; one that is unhealthy now is
-     * first announced: see announce_has_told. */
+     * first announced: see announce_has_written. */
     node_offer(n, cards, n_cards);
     announce_cards(n->announce, cards, n_cards, n->enforce.label, n->late);
     node_offer(n, cards, n_cards);
 }
 
-static void node_on_told(void *ctx)
+static void node_on_written(void *ctx)
 {
     struct node *n = ctx;
     struct announce_card cards[LIMIT_GPU_CARDS];
@@ -92,7 +92,7 @@ static void node_on_refresh(struct timer *t)
 {
     struct node *n = CONTAINER_OF(t, struct node, refresh);
     timer_arm(n->s.loop, t, REFRESH_MS);
-    limits_look_all(n->limits); /* with shares that were not known before */
+    limits_update_all(n->limits); /* with shares that were not known before */
     node_on_cards(n);
 }
 
@@ -126,7 +126,7 @@ static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t versi
         overrides_set(&n->overrides, view, json, containers_over(&n->containers, view->uid));
     allot_set_pod(n->allot, view, version);
     if (!n->listing)
-        limits_look(n->limits, view->uid);
+        limits_update(n->limits, view->uid);
     node_overrides(n, view->uid, before);
 }
 
@@ -141,7 +141,7 @@ static void node_pods_gone(void *ctx, struct str uid)
         usage_meter_gone(n->usage, uid);
     allot_remove_pod(n->allot, uid);
     if (!n->listing)
-        limits_look(n->limits, uid);
+        limits_update(n->limits, uid);
     node_overrides(n, uid, before);
 }
 
@@ -156,7 +156,7 @@ static void node_pods_end(void *ctx)
     containers_end(&n->containers);
     overrides_end(&n->overrides);
     allot_list_end(n->allot);
-    limits_look_all(n->limits);
+    limits_update_all(n->limits);
 }
 
 static bool node_uses(void *ctx, uint32_t index)
@@ -323,7 +323,7 @@ static enum errc node_open_cluster(struct node *n, struct err *reterr)
                                          .api = n->api,
                                          .node = n->s.settings->node_name,
                                          .events = n->events,
-                                         .told = node_on_told,
+                                         .written = node_on_written,
                                          .ctx = n};
     const struct pods_ops ops = {.begin = node_pods_begin,
                                  .set = node_pods_set,

@@ -118,8 +118,8 @@ const char *node_enforce_cgroup(struct node *n);
 enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
     _must_use_;
 /* What has changed of the cards: in the log, and in events of the node. */
-void node_tell(struct node *n, const struct gpu_watch_state *state,
-               const struct announce_card *cards, size_t n_cards);
+void node_report(struct node *n, const struct gpu_watch_state *state,
+                 const struct announce_card *cards, size_t n_cards);
 
 void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards);
 void node_enforce_mark(struct node *n, struct announce_card *cards, size_t n_cards);

@@ -82,7 +82,7 @@ enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct e
 /* ---- turns ---- */
 
 /* Not at each change of the node: each look is a connection to each daemon. */
-static void node_enforce_look(struct node *n, const struct gpu_card *cards, size_t n_cards)
+static void node_enforce_ask_mps(struct node *n, const struct gpu_card *cards, size_t n_cards)
 {
     const struct settings *s = n->s.settings;
     uint64_t now_ms = loop_now_ms(n->s.loop);
@@ -103,7 +103,7 @@ static bool node_enforce_mps_serves(void *ctx, const struct gpu_card *c)
     return n->mps_serves[c->index];
 }
 
-static void node_enforce_tell(const struct enforce *was, const struct enforce *now)
+static void node_enforce_log(const struct enforce *was, const struct enforce *now)
 {
     bool lacks = now->lack != NULL && (was->lack == NULL || strcmp(was->lack, now->lack) != 0);
     if (was->label != now->label)
@@ -136,13 +136,13 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
                                         .mps_label = n->mps_label,
                                         .mps_serves = node_enforce_mps_serves,
                                         .ctx = n};
-    node_enforce_look(n, cards, n_cards);
+    node_enforce_ask_mps(n, cards, n_cards);
     struct enforce now = enforce_decide(n->s.settings, &facts, cards, n_cards);
     if (now.label == ISOLATION_UNKNOWN) {
         now.means = n->enforce.means;
         now.label = n->enforce.label;
         now.lack = now.label == ISOLATION_NONE ? now.lack : n->enforce.lack;
-        node_enforce_tell(&n->enforce, &now);
+        node_enforce_log(&n->enforce, &now);
         n->enforce = now;
         return;
     }
@@ -155,7 +155,7 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     n->proven = n->proven || node_enforce_is_proven(n, &limits);
     if ((n->unlimited || !n->proven) && node_enforce_is_offered(n, &now))
         now.label = ISOLATION_NONE;
-    node_enforce_tell(&n->enforce, &now);
+    node_enforce_log(&n->enforce, &now);
     bool begins = n->enforce.means != now.means;
     if (begins)
         n->means_ms = loop_now_ms(n->s.loop);

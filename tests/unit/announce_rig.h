@@ -167,7 +167,7 @@ static inline enum errc try_open(struct err *e)
                                         .api = t.api,
                                         .node = STR("gpu-7"),
                                         .events = t.events,
-                                        .told = on_told,
+                                        .written = on_told,
                                         .ctx = &t};
     return announce_new(&s, &t.announce, e);
 }

@@ -53,15 +53,15 @@ START_TEST(the_config_map_comes_first)
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(100);
     cards(GPU_HEALTHY, GPU_UNHEALTHY);
-    ck_assert(!announce_has_told(t.announce, 2));
+    ck_assert(!announce_has_written(t.announce, 2));
     t.told = 0;
     pass(0);
     ck_assert_str_eq(map_has(), "2");
-    ck_assert(announce_has_told(t.announce, 2) && !announce_has_told(t.announce, 0));
+    ck_assert(announce_has_written(t.announce, 2) && !announce_has_written(t.announce, 0));
     ck_assert_uint_ge(t.told, 1);
     node_has("2", "[" FIRST "}," SECOND ILL "]", "none");
     cards(GPU_UNHEALTHY, GPU_UNHEALTHY);
-    ck_assert(!announce_has_told(t.announce, 0) && announce_has_told(t.announce, 2));
+    ck_assert(!announce_has_written(t.announce, 0) && announce_has_written(t.announce, 2));
     pass(0);
     ck_assert_str_eq(map_has(), "0,2");
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -223,9 +223,9 @@ START_TEST(the_api_server_is_away)
     t.told = 0;
     cards(GPU_UNHEALTHY, GPU_HEALTHY);
     pass(ANNOUNCE_TELL_MS - 100);
-    ck_assert(!announce_has_told(t.announce, 0) && t.told == 0);
+    ck_assert(!announce_has_written(t.announce, 0) && t.told == 0);
     pass(200);
-    ck_assert(announce_has_told(t.announce, 0) && t.told == 1);
+    ck_assert(announce_has_written(t.announce, 0) && t.told == 1);
     for (unsigned i = 0; i < 300; i++) {
         pass(1000);
         /* What libcurl would report after its timeout. */
@@ -243,7 +243,7 @@ START_TEST(the_api_server_is_away)
     ck_assert_uint_eq(announce_trouble(t.announce).n, 0);
     /* The wait is for each card anew. */
     cards(GPU_UNHEALTHY, GPU_UNHEALTHY);
-    ck_assert(!announce_has_told(t.announce, 2));
+    ck_assert(!announce_has_written(t.announce, 2));
 }
 
 END_TEST

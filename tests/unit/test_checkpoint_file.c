@@ -75,13 +75,13 @@ START_TEST(containers_have_the_cards_of_our_answers)
     set_pod(&r, "p");
     set_pod(&r, "q");
     load(&t); /* there is no file yet */
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     ck_assert(!of(&r, "p")->given);
 
     write_file(
         FILE_OF(ENTRY("p", RESOURCE, "1.0", ANSWER_1) "," ENTRY("q", RESOURCE, "0.0", ANSWER_02)));
     load(&t);
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     ck_assert(of(&r, "p")->given && of(&r, "p")->has.n == 1 && of(&r, "p")->has.cards[0] == 1);
     ck_assert(of(&r, "q")->has.n == 2 && of(&r, "q")->has.cards[1] == 2);
     ck_assert(str_eq(checkpoint_file_owner(&t, STR("0.0"))->pod_uid, STR("q")));
@@ -90,7 +90,7 @@ START_TEST(containers_have_the_cards_of_our_answers)
     write_file(FILE_OF(
         ENTRY("p", "other.io/x", "1.0", ANSWER_1) "," ENTRY("q", RESOURCE, "0.0", ANSWER_NO)));
     load(&t);
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     ck_assert(!of(&r, "p")->given); /* of another plugin */
     ck_assert(of(&r, "q")->given && of(&r, "q")->has.n == 0);
     ck_assert_ptr_null(checkpoint_file_owner(&t, STR("1.0")));
@@ -111,22 +111,22 @@ START_TEST(pods_that_are_not_shown_are_waited_for)
     checkpoint_file_init(&t, str_of(path), STR(RESOURCE), &specs);
     write_file(FILE_OF(ENTRY("p", RESOURCE, "1.0", ANSWER_1)));
     load(&t);
-    ck_assert(!checkpoint_file_tell(&t, &r, true));
+    ck_assert(!checkpoint_file_apply(&t, &r, true));
     set_pod(&r, "p");
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     roster_remove(&r, STR("p"));
-    ck_assert(!checkpoint_file_tell(&t, &r, true));
+    ck_assert(!checkpoint_file_apply(&t, &r, true));
     checkpoint_file_forget(&t, &r);
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     set_pod(&r, "p"); /* the watch was only late */
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     ck_assert(roster_find(&r, STR("p"))->containers[0].given);
     roster_remove(&r, STR("p"));
     write_file(FILE_OF(ENTRY("q", RESOURCE, "1.1", ANSWER_1)));
     load(&t);
-    ck_assert(!checkpoint_file_tell(&t, &r, true));
+    ck_assert(!checkpoint_file_apply(&t, &r, true));
     checkpoint_file_forget_pod(&t, STR("q")); /* the API server has shown that it has ended */
-    ck_assert(checkpoint_file_tell(&t, &r, true));
+    ck_assert(checkpoint_file_apply(&t, &r, true));
     checkpoint_file_done(&t);
     roster_done(&r);
     remove_file();

@@ -51,7 +51,7 @@ static void load(struct checkpoint_file *t, struct roster *r)
     ck_assert_ok(file_replace(str_of(path), text, &e), &e);
     checkpoint_file_init(t, str_of(path), STR(RESOURCE), &specs);
     ck_assert_ok(checkpoint_file_load(t, &e), &e);
-    (void)checkpoint_file_tell(t, r, true);
+    (void)checkpoint_file_apply(t, r, true);
     (void)unlink(path);
     roster_settle(r);
     ck_assert(exchange_plan(r));

@@ -20,7 +20,7 @@ START_TEST(two_pods_exchange_their_cards)
     set_pod(r, "q", "1", NULL, 2);
     ck_assert_int_eq(claim_find(r, &call, &claim, &e), OK);
     ck_assert(str_eq(claim.pod->uid, STR("p")));
-    claim_keep(r, &claim);
+    claim_store(r, &claim);
     give(r, "q", 0); /* it was for the other one */
     ck_assert(!exchange_may_start(r, roster_find(r, STR("q"))));
     is_next(r, EXCHANGE_MARK, "p");

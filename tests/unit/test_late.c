@@ -139,7 +139,7 @@ START_TEST(test_bound)
     ck_assert(exchange_may_start(&r, pod("p")));
     set_pod("p", "1", 2);
     ck_assert(exchange_plan(&r));
-    late_tell_edits(&r);
+    late_log_edits(&r);
     ck_assert(pod("p")->edited);
     is_next(EXCHANGE_MOVE, "p");
     ck_assert_uint_eq(pod("p")->plan.grants[0].card, 0);
@@ -149,7 +149,7 @@ START_TEST(test_bound)
     ck_assert(!exchange_is_misfit(pod("p"))); /* it runs there: it is not the one that gives way */
     set_pod("p", "0", 4);
     ck_assert(exchange_plan(&r));
-    late_tell_edits(&r);
+    late_log_edits(&r);
     ck_assert(!pod("p")->edited);
     ck_assert(exchange_may_start(&r, pod("p")));
     ck_assert(!exchange_may_start(&r, pod("q")));

@@ -91,7 +91,7 @@ static void tear_down(void)
 static void see(const char *id, const char *state, const char *phase)
 {
     rig_see("ns", "u1", "p1", id, state, phase);
-    limits_look(l.limits, STR("u1"));
+    limits_update(l.limits, STR("u1"));
 }
 
 /* The double's file: one limit on the container's cgroup, as the container runtime sets it. */
@@ -349,11 +349,11 @@ START_TEST(another_amount)
     run_while(rig.loop, counts().enforced == 0);
     assert_set(0, 4 * GIB);
     l.share.units = 2;
-    limits_look_all(l.limits);
+    limits_update_all(l.limits);
     ck_assert_uint_eq(counts().enforced, 0);
     run_while(rig.loop, counts().enforced == 0);
     assert_set(0, 2 * GIB);
-    limits_look_all(l.limits); /* the same */
+    limits_update_all(l.limits); /* the same */
     ck_assert_uint_eq(counts().enforced, 1);
 }
 
@@ -375,7 +375,7 @@ static void see_one(unsigned i)
     number_id(i, id, sizeof(id));
     (void)snprintf(name, sizeof(name), "p%u", i);
     rig_see("ns", name, name, id, "running", "Running");
-    limits_look(l.limits, str_of(name));
+    limits_update(l.limits, str_of(name));
 }
 
 static void make_many(void)
@@ -471,11 +471,11 @@ START_TEST(a_share_that_is_not_known_yet)
     see(ID("1"), "running", "Running");
     run_turns(rig.loop, 3);
     l.share.units = 2;
-    limits_look_all(l.limits);
+    limits_update_all(l.limits);
     run_while(rig.loop, counts().enforced == 0);
     assert_set(0, 2 * GIB);
     containers_gone(&rig.containers, STR("u1"));
-    limits_look_all(l.limits);
+    limits_update_all(l.limits);
     ck_assert_uint_eq(counts().enforced, 0);
 }
 

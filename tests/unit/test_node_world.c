@@ -85,7 +85,7 @@ static bool allocate(struct world *w, unsigned i)
             return false;
         }
     }
-    claim_keep(&w->roster, &claim);
+    claim_store(&w->roster, &claim);
     NOTE("%s %u gets the %u of %.*s, first %u\n", p->uid, p->n_given, claim.cards.n,
          STR_ARG(claim.pod->uid), claim.cards.cards[0]);
     w->n.given++;

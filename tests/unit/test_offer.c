@@ -63,7 +63,7 @@ END_TEST
 
 static bool told;
 
-static bool has_told(void *ctx, uint32_t index)
+static bool has_written(void *ctx, uint32_t index)
 {
     ck_assert_ptr_eq(ctx, &told);
     ck_assert_uint_lt(index, 2);
@@ -79,7 +79,7 @@ static bool update(enum gpu_level first, enum gpu_level second)
         {.index = 1, .units = 8, .numa = -1, .health = second},
         {.index = 9, .units = 0, .numa = -1, .health = GPU_HEALTHY}, /* too small: not offered */
     };
-    return offer_update(&offer, cards, COUNT_OF(cards), has_told, &told);
+    return offer_update(&offer, cards, COUNT_OF(cards), has_written, &told);
 }
 
 static void offered(bool first, bool second)
@@ -114,10 +114,10 @@ START_TEST(cards_come_and_go)
     const struct announce_card one = {.index = 0, .units = 4, .numa = 1};
     offer.n = 0;
     ck_assert(update(GPU_HEALTHY, GPU_HEALTHY));
-    ck_assert(offer_update(&offer, &one, 1, has_told, &told));
+    ck_assert(offer_update(&offer, &one, 1, has_written, &told));
     ck_assert(offer.n == 1 && offer.items[0].units == 4 && offer.items[0].numa == 1);
-    ck_assert(offer_update(&offer, NULL, 0, has_told, &told));
-    ck_assert(!offer_update(&offer, NULL, 0, has_told, &told));
+    ck_assert(offer_update(&offer, NULL, 0, has_written, &told));
+    ck_assert(!offer_update(&offer, NULL, 0, has_written, &told));
 }
 
 END_TEST

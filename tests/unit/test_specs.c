@@ -264,18 +264,18 @@ START_TEST(test_sweep)
     }
     specs_make_id(7, 5, id);
     write_raw("nvidia.json", STR("{}"));
-    specs_keep_begin(&s);
-    specs_keep(&s, str_of(id));
-    specs_keep(&s, STR(ID_A));
-    ck_assert(!specs_keep_end(&s));
+    specs_mark_begin(&s);
+    specs_mark(&s, str_of(id));
+    specs_mark(&s, STR(ID_A));
+    ck_assert(!specs_mark_end(&s));
     ck_assert_uint_eq(s.n, 2);
-    specs_keep_begin(&s);
-    specs_keep(&s, str_of(id));
-    ck_assert(specs_keep_end(&s));
+    specs_mark_begin(&s);
+    specs_mark(&s, str_of(id));
+    ck_assert(specs_mark_end(&s));
     ck_assert_uint_eq(s.n, 1);
     ck_assert(specs_is_written(&s, str_of(id)));
-    specs_keep_begin(&s);
-    ck_assert(specs_keep_end(&s));
+    specs_mark_begin(&s);
+    ck_assert(specs_mark_end(&s));
     ck_assert_uint_eq(s.n, 0);
     specs_done(&s);
     forget("nvidia.json");

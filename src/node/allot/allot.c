@@ -36,7 +36,7 @@ bool allot_refresh(struct allot *a, bool after_allocate, struct err *e)
         log_debug("the CDI specs can't be read", kv_cstr("error", unread.text));
     /* First what users have edited: the checkpoint may not say any more what the pods have. */
     a->planless = !exchange_plan(&a->roster);
-    bool all = !a->planless && checkpoint_file_tell(&a->checkpoint, &a->roster, after_allocate);
+    bool all = !a->planless && checkpoint_file_apply(&a->checkpoint, &a->roster, after_allocate);
     a->planless = a->planless || !exchange_plan(&a->roster);
     if (a->planless)
         return (void)err_set(e, ERR_NOMEM, "no memory for the pods' cards"), false;
@@ -136,7 +136,7 @@ enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct e
     return OK;
 }
 
-void allot_tell(bool late, const struct claim *c)
+void allot_log(bool late, const struct claim *c)
 {
     log_info("a container gets its cards", kv_str("namespace", c->pod->namespace),
              kv_str("pod", c->pod->name), kv_str("container", c->container->name),
@@ -150,8 +150,8 @@ static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
         allot_refuse(a, k);
         return;
     }
-    allot_tell(false, c);
-    claim_keep(&a->roster, c);
+    allot_log(false, c);
+    claim_store(&a->roster, c);
     a->counts.allocated++;
     grpc_call_reply(k->call, buf_str(&a->reply));
     allot_drop(k);
@@ -244,7 +244,7 @@ static void allot_sweep(struct allot *a)
 /* Lists the pods, if no PATCH from before can be on its way any more. */
 static void allot_settle(struct allot *a)
 {
-    if (!a->patcher.passed || a->listing || !a->listed || !exchange_in_doubt(&a->roster))
+    if (!a->patcher.passed || a->listing || !a->listed || !exchange_is_unsettled(&a->roster))
         return;
     a->settling = true;
     a->listing = true;
@@ -265,7 +265,7 @@ static void allot_step(struct allot *a)
             allot_try_allocate(a, k);
     }
     if (a->listed && exchange_plan(&a->roster)) {
-        late_tell_edits(&a->roster);
+        late_log_edits(&a->roster);
         pod_patcher_step(&a->patcher);
     }
     allot_settle(a);
@@ -409,7 +409,7 @@ void allot_gone(struct allot *a, struct grpc_call *call)
 }
 
 /* Not only when the kubelet asks: another plugin may have given pods other cards than annotated. */
-static void allot_look(struct allot *a)
+static void allot_read_checkpoint(struct allot *a)
 {
     struct err e = ERR_INIT;
     if (a->listed && a->roster.n_cards > 0)
@@ -421,7 +421,7 @@ void allot_registered(struct allot *a, bool kubelet_restarted)
 {
     if (!kubelet_restarted)
         return;
-    allot_look(a); /* whether it has lost its checkpoint */
+    allot_read_checkpoint(a); /* whether it has lost its checkpoint */
     roster_mark_backlog(&a->roster);
     a->listing = true;
     a->s.relist(a->s.ctx);
@@ -448,7 +448,7 @@ void allot_list_end(struct allot *a)
     a->settles = false;
     if (a->unkept)
         timer_arm(a->s.loop, &a->again, ALLOT_AGAIN_MS);
-    allot_look(a);
+    allot_read_checkpoint(a);
     allot_step(a);
 }
 
@@ -494,7 +494,7 @@ void allot_set_offer(struct allot *a, const struct offer *o)
     for (size_t i = 0; i < n; i++)
         cards[i] = (struct roster_card){.index = o->items[i].index, .total = o->items[i].units};
     roster_set_cards(&a->roster, cards, n);
-    allot_look(a);
+    allot_read_checkpoint(a);
     allot_step(a);
 }
 

@@ -24,7 +24,7 @@ static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const stru
     k->stuck = code != OK;
     if (k->stuck)
         return code;
-    allot_tell(true, c);
+    allot_log(true, c);
     k->bound_ms = loop_now_ms(a->s.loop);
     return OK;
 }

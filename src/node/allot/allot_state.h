@@ -64,7 +64,7 @@ enum errc allot_write(struct allot *a, const struct claim *c, struct str id, str
 enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e);
 
 /* After that: what the container got, in the log. */
-void allot_tell(bool late, const struct claim *c);
+void allot_log(bool late, const struct claim *c);
 
 /* Answers a PreStartContainer, if it is known how. */
 void allot_try_start(struct allot *a, struct ask *k);

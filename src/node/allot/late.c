@@ -43,15 +43,15 @@ bool late_sweep(struct specs *s, const struct checkpoint_file *t)
 {
     if (!t->loaded || !t->there || !s->loaded)
         return true;
-    specs_keep_begin(s);
+    specs_mark_begin(s);
     for (size_t i = 0; i < t->now.n_entries; i++) {
         if (str_eq(t->now.entries[i].resource, t->resource) && t->ids[i].p != NULL)
-            specs_keep(s, t->ids[i]);
+            specs_mark(s, t->ids[i]);
     }
-    return specs_keep_end(s);
+    return specs_mark_end(s);
 }
 
-void late_tell_edits(struct roster *r)
+void late_log_edits(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];

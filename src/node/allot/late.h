@@ -22,4 +22,4 @@ bool late_sweep(struct specs *s, const struct checkpoint_file *t);
 
 /* Logs, once each, the pods whose annotations no longer name the cards that their specs have, or,
  * without late binding, their containers. */
-void late_tell_edits(struct roster *r);
+void late_log_edits(struct roster *r);

@@ -78,7 +78,7 @@ static bool announce_in_list(struct str list, uint32_t index)
     return false;
 }
 
-bool announce_has_told(const struct announce *a, uint32_t index)
+bool announce_has_written(const struct announce *a, uint32_t index)
 {
     return a->overdue || (a->listed_known && announce_in_list(buf_str(&a->listed), index));
 }
@@ -113,7 +113,7 @@ static void announce_on_late(struct timer *t)
     log_warn("the unhealthy cards are told to the kubelet before the ConfigMap has them",
              kv_str("cards", buf_str(&a->ill)), kv_cstr("error", a->map.last.text));
     a->overdue = true;
-    a->s.told(a->s.ctx);
+    a->s.written(a->s.ctx);
 }
 
 static void announce_confirm(struct announce *a, struct str ill)
@@ -122,7 +122,7 @@ static void announce_confirm(struct announce *a, struct str ill)
     buf_put(&a->listed, ill);
     a->listed_known = !buf_failed(&a->listed);
     announce_weigh(a);
-    a->s.told(a->s.ctx);
+    a->s.written(a->s.ctx);
 }
 
 /* ---- the node ---- */
@@ -161,7 +161,7 @@ static enum errc announce_check_node(struct announce *a, struct err *e)
 
 /* ---- the end of a call ---- */
 
-static void announce_tell_failure(struct lane *l)
+static void announce_log_failure(struct lane *l)
 {
     l->owner->counts.failures++;
     if (l->told)
@@ -240,7 +240,7 @@ static void announce_on_done(struct http_call *http)
     bool absent = event == WRITE_ON_ABSENT && a->ill.n == 0;
     if (event == WRITE_ON_FAILED) {
         l->last = e;
-        announce_tell_failure(l);
+        announce_log_failure(l);
     } else if (event == WRITE_ON_DONE || absent) {
         announce_succeed(l, absent);
     }
@@ -255,7 +255,7 @@ static void announce_on_unsent(struct deferred *d)
 {
     struct lane *l = CONTAINER_OF(d, struct lane, unsent);
     (void)err_set(&l->last, ERR_NOMEM, "no memory for the request");
-    announce_tell_failure(l);
+    announce_log_failure(l);
     announce_react(l, WRITE_ON_FAILED);
 }
 
@@ -352,7 +352,7 @@ static void announce_post(struct announce *a, const struct announce_card *c, con
         events_post(a->s.events, &node, level, reason, buf_str(&text));
 }
 
-static void announce_tell_card(struct announce *a, const struct announce_card *c, uint8_t was)
+static void announce_post_card(struct announce *a, const struct announce_card *c, uint8_t was)
 {
     const struct kv card = kv_uint("card", c->index);
     const struct kv uuid = kv_str("uuid", c->uuid);
@@ -382,7 +382,7 @@ static void announce_compare(struct announce *a, const struct announce_card *car
         uint8_t *was = &a->health[cards[i].index];
         unsigned now = 1U + cards[i].health + (cards[i].needs_reset ? NEEDS_RESET : 0);
         if ((now & ~NEEDS_RESET) != (*was & ~NEEDS_RESET) || now > *was)
-            announce_tell_card(a, &cards[i], *was);
+            announce_post_card(a, &cards[i], *was);
         *was = (uint8_t)now;
     }
 }

@@ -11,7 +11,7 @@
  * withdrawn: the pods go on, and the cards are still there.
  *
  * The order for a card that becomes unhealthy: first the ConfigMap, so that cardpack places no pod
- * on it, and then the kubelet. announce_has_told says when the kubelet may be told.
+ * on it, and then the kubelet. announce_has_written says when the kubelet may be told.
  */
 #pragma once
 
@@ -35,9 +35,9 @@ struct announce_settings {
     struct loop *loop;
     struct kube_api *api; /* must outlive it, as events */
     struct str node;
-    struct events *events;   /* NULL: no events */
-    uint64_t tell_ms;        /* 0: ANNOUNCE_TELL_MS */
-    void (*told)(void *ctx); /* what announce_has_told says has changed; must not free it */
+    struct events *events;      /* NULL: no events */
+    uint64_t tell_ms;           /* 0: ANNOUNCE_TELL_MS */
+    void (*written)(void *ctx); /* what announce_has_written says has changed; must not free it */
     void *ctx;
 };
 
@@ -54,7 +54,7 @@ void announce_see(struct announce *a, const struct own_node_view *node);
 
 /* Whether the kubelet may be told that this card is unhealthy: the ConfigMap has it, or could not
  * be written in time. */
-bool announce_has_told(const struct announce *a, uint32_t index);
+bool announce_has_written(const struct announce *a, uint32_t index);
 
 /* Why something is not announced; empty: all is, or only the newest change is under way. */
 struct str announce_trouble(const struct announce *a);

@@ -48,7 +48,7 @@ static const struct card_offer *offer_find(const struct offer *o, uint32_t index
 }
 
 bool offer_update(struct offer *o, const struct announce_card *cards, size_t n,
-                  bool (*has_told)(void *ctx, uint32_t index), void *ctx)
+                  bool (*has_written)(void *ctx, uint32_t index), void *ctx)
 {
     bool changed = false;
     struct offer next = {.n = 0};
@@ -57,7 +57,7 @@ bool offer_update(struct offer *o, const struct announce_card *cards, size_t n,
         const struct card_offer *was = offer_find(o, c->index);
         if (c->units <= 0)
             continue;
-        bool hold = was != NULL && was->healthy && !has_told(ctx, c->index);
+        bool hold = was != NULL && was->healthy && !has_written(ctx, c->index);
         struct card_offer *now = &next.items[next.n++];
         *now = (struct card_offer){.index = c->index,
                                    .units = c->units,

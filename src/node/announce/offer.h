@@ -24,8 +24,8 @@ size_t offer_select(const struct gpu_card *cards, size_t n, const struct setting
                     struct announce_card *ret);
 
 /*
- * The offer for these cards. A card that was offered as healthy stays so until has_told says that
- * the kubelet may know. Returns whether the offer has changed.
+ * The offer for these cards. A card that was offered as healthy stays so until has_written says
+ * that the kubelet may know. Returns whether the offer has changed.
  */
 bool offer_update(struct offer *o, const struct announce_card *cards, size_t n,
-                  bool (*has_told)(void *ctx, uint32_t index), void *ctx);
+                  bool (*has_written)(void *ctx, uint32_t index), void *ctx);

@@ -9,8 +9,8 @@
  *
  * A limit that is missing is so until it reads back, or the pod has ended: a container that starts
  * again does not change that, because it may end and start for ever. (While its pod is being
- * deleted none starts again: see limits_look.) One exception: of a container with a good limit the
- * cgroup is not there any more. As a rule it has ended, and its pod's status says so within
+ * deleted none starts again: see limits_update.) One exception: of a container with a good limit
+ * the cgroup is not there any more. As a rule it has ended, and its pod's status says so within
  * LIMIT_GRACE_MS. If the status comes later, it takes the finding back.
  */
 #pragma once

@@ -12,7 +12,7 @@
 
 /* ---- news ---- */
 
-static void limits_tell_missing(struct track *t)
+static void limits_report_missing(struct track *t)
 {
     struct limits *l = t->held->owner;
     char bytes[MESSAGE_BYTES];
@@ -39,7 +39,7 @@ static void limits_tell_missing(struct track *t)
     loop_defer(l->s.loop, &l->late);
 }
 
-static void limits_tell_ours(struct track *t)
+static void limits_report_ours(struct track *t)
 {
     struct limits *l = t->held->owner;
     l->counts.ours++;
@@ -55,16 +55,16 @@ static void limits_tell_ours(struct track *t)
     l->said_ours = true;
 }
 
-static void limits_tell(struct track *t, enum limit_news news)
+static void limits_report(struct track *t, enum limit_news news)
 {
     switch (news) {
     case LIMIT_NEWS_NONE:
         break;
     case LIMIT_NEWS_OURS:
-        limits_tell_ours(t);
+        limits_report_ours(t);
         break;
     case LIMIT_NEWS_MISSING:
-        limits_tell_missing(t);
+        limits_report_missing(t);
         break;
     case LIMIT_NEWS_BACK:
         log_info("a container's memory limit reads back again",
@@ -86,7 +86,7 @@ static void limits_tell(struct track *t, enum limit_news news)
 static void limits_perform(struct track *t, struct limit_action a)
 {
     timer_cancel(&t->timer);
-    limits_tell(t, a.news);
+    limits_report(t, a.news);
     if (a.what == LIMIT_WAIT)
         timer_arm(t->held->owner->s.loop, &t->timer, a.delay_ms);
     else if (a.what == LIMIT_CHECK)
@@ -245,7 +245,7 @@ static void limits_start(struct held *h, const struct container *c, const struct
     }
 }
 
-static void limits_look_at(struct limits *l, const struct container *c)
+static void limits_update_one(struct limits *l, const struct container *c)
 {
     struct card_share share;
     struct held *h = limits_find(l, c);
@@ -274,13 +274,13 @@ static bool limits_runs(const struct container_pod *p, struct str name)
     return false;
 }
 
-void limits_look(struct limits *l, struct str uid)
+void limits_update(struct limits *l, struct str uid)
 {
     const struct container_pod *p = containers_pod(l->s.containers, uid);
     if (!l->on)
         return;
     for (size_t i = 0; p != NULL && i < p->n; i++)
-        limits_look_at(l, &p->items[i]);
+        limits_update_one(l, &p->items[i]);
     LIST_FOR_EACH (struct held, h, &l->held, link) {
         if (!str_eq(h->uid, uid) || limits_runs(p, h->name))
             continue;
@@ -291,7 +291,7 @@ void limits_look(struct limits *l, struct str uid)
     }
 }
 
-void limits_look_all(struct limits *l)
+void limits_update_all(struct limits *l)
 {
     size_t cursor = 0;
     if (!l->on)
@@ -302,7 +302,7 @@ void limits_look_all(struct limits *l)
     }
     for (const struct container_pod *p = map_next(&l->s.containers->pods, &cursor); p != NULL;
          p = map_next(&l->s.containers->pods, &cursor))
-        limits_look(l, p->uid);
+        limits_update(l, p->uid);
 }
 
 void limits_enable(struct limits *l, bool on)
@@ -312,7 +312,7 @@ void limits_enable(struct limits *l, bool on)
     l->on = on;
     LIST_FOR_EACH (struct held, h, &l->held, link)
         limits_let_go(h);
-    limits_look_all(l);
+    limits_update_all(l);
 }
 
 /* ---- questions ---- */

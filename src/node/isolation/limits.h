@@ -55,8 +55,8 @@ struct limits *limits_free(struct limits *l); /* before the gpu_watch; returns N
 void limits_enable(struct limits *l, bool on);
 
 /* The pod's containers, or their shares, have changed; or it is gone. */
-void limits_look(struct limits *l, struct str uid);
-void limits_look_all(struct limits *l);
+void limits_update(struct limits *l, struct str uid);
+void limits_update_all(struct limits *l);
 
 /* Why the card may get no more pods, valid until the loop's next turn; empty: nothing is known. */
 struct str limits_fault(const struct limits *l, uint32_t card);

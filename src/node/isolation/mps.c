@@ -78,7 +78,7 @@ bool mps_serves(struct str dir, const struct gpu_card *c, char why[GPU_REASON_BY
 
 /* ---- processes ---- */
 
-static void mps_tell(struct mps *m, struct outside *o, uint32_t pid, const struct container *c)
+static void mps_report(struct mps *m, struct outside *o, uint32_t pid, const struct container *c)
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
@@ -144,7 +144,7 @@ static void mps_note(struct mps *m, uint32_t card, uint32_t pid, const struct co
                    "container %.*s of pod %.*s/%.*s uses the card past MPS", STR_ARG(c->name),
                    STR_ARG(c->pod->namespace), STR_ARG(c->pod->name));
     if (o->told_ms == 0 || loop_now_ms(m->s.loop) - o->told_ms >= MPS_TELL_PAUSE_MS)
-        mps_tell(m, o, pid, c);
+        mps_report(m, o, pid, c);
 }
 
 /* The answer of the card is read. Returns whether a pod has begun or stopped to use it so. */

@@ -122,8 +122,8 @@ static struct override *overrides_new(const struct pod_view *v, const struct ove
     return p;
 }
 
-static void overrides_tell(const struct overrides *o, const struct pod_view *v,
-                           const struct override *p)
+static void overrides_report(const struct overrides *o, const struct pod_view *v,
+                             const struct override *p)
 {
     char bytes[768];
     struct buf text = BUF_ON(bytes);
@@ -164,7 +164,7 @@ void overrides_set(struct overrides *o, const struct pod_view *view, struct str 
         return;
     }
     if (!told)
-        overrides_tell(o, view, p);
+        overrides_report(o, view, p);
 }
 
 void overrides_gone(struct overrides *o, struct str uid)

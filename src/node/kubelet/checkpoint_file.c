@@ -138,7 +138,7 @@ static bool checkpoint_file_is_gone(const struct checkpoint_file *t, struct str 
     return false;
 }
 
-static bool checkpoint_file_tell_one(const struct checkpoint_file *t, struct roster *r, size_t at)
+static bool checkpoint_file_apply_one(const struct checkpoint_file *t, struct roster *r, size_t at)
 {
     static const struct card_list none = {.n = 0};
     const struct checkpoint_entry *e = &t->now.entries[at];
@@ -148,7 +148,7 @@ static bool checkpoint_file_tell_one(const struct checkpoint_file *t, struct ros
     return roster_truth(r, e->pod_uid, e->container, has == NULL ? &none : has, true);
 }
 
-bool checkpoint_file_tell(struct checkpoint_file *t, struct roster *r, bool after_allocate)
+bool checkpoint_file_apply(struct checkpoint_file *t, struct roster *r, bool after_allocate)
 {
     bool all = true;
     roster_truth_begin(r);
@@ -158,7 +158,7 @@ bool checkpoint_file_tell(struct checkpoint_file *t, struct roster *r, bool afte
         if (!str_eq(e->resource, t->resource) ||
             (checkpoint_file_is_gone(t, e->pod_uid) && roster_find(r, e->pod_uid) == NULL))
             continue;
-        all = checkpoint_file_tell_one(t, r, i) && all;
+        all = checkpoint_file_apply_one(t, r, i) && all;
     }
     roster_truth_end(r, after_allocate);
     return all;

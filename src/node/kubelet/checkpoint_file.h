@@ -47,7 +47,7 @@ enum errc checkpoint_file_load(struct checkpoint_file *t, struct err *reterr) _m
 
 /* Tells the roster. False: a pod of the checkpoint is not in the roster, and checkpoint_file_forget
  * has not been called for it. after_allocate: see roster_truth_end. */
-bool checkpoint_file_tell(struct checkpoint_file *t, struct roster *r, bool after_allocate);
+bool checkpoint_file_apply(struct checkpoint_file *t, struct roster *r, bool after_allocate);
 
 /* The API server has shown that this pod has ended, or has removed it. The kubelet drops its
  * devices only when it writes the file the next time: after it has asked for the next pod's. */

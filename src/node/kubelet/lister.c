@@ -118,7 +118,7 @@ static void lister_put_text(struct buf *out, const struct usage_difference *d)
                      "back"));
 }
 
-static void lister_tell(struct lister *l, struct lister_item *x)
+static void lister_report(struct lister *l, struct lister_item *x)
 {
     char bytes[TEXT_BYTES];
     struct buf text = BUF_ON(bytes);
@@ -163,7 +163,7 @@ static void lister_sweep(struct lister *l)
     l->n = kept;
 }
 
-static uint32_t lister_count_told(const struct lister *l)
+static uint32_t lister_count_reported(const struct lister *l)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < l->n; i++)
@@ -180,7 +180,7 @@ static void lister_take(struct lister *l)
         if (x != NULL) {
             x->seen = true;
             if (!x->told)
-                lister_tell(l, x);
+                lister_report(l, x);
         }
     }
     lister_sweep(l);
@@ -190,7 +190,7 @@ static void lister_take(struct lister *l)
         if (x != NULL)
             l->items[l->n++] = x;
     }
-    l->counts.differences = lister_count_told(l);
+    l->counts.differences = lister_count_reported(l);
     l->altered = l->altered || !l->counts.asked || l->counts.compared != l->now.compared;
     l->counts.compared = l->now.compared;
     l->counts.asked = true;

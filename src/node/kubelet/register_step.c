@@ -44,7 +44,7 @@ static struct register_action register_step_pause(struct register_state *s, uint
     return a;
 }
 
-static struct register_action register_step_tell(struct register_state *s)
+static struct register_action register_step_register(struct register_state *s)
 {
     struct register_action a = {.type = REGISTER_TELL,
                                 .delay_ms = REGISTER_STEADY_MS,
@@ -99,7 +99,7 @@ static struct register_action register_step_on_answer(struct register_state *s, 
 {
     assert(s->phase == REGISTER_ASKING);
     if (s->streams > 0)
-        return register_step_tell(s);
+        return register_step_register(s);
     if (s->opened)
         return register_step_gone(s);
     return done ? register_step_await(s) : register_step_failed(s);
@@ -123,7 +123,7 @@ static struct register_action register_step_on_stream(struct register_state *s)
     s->streams++;
     s->opened = true;
     bool expected = s->phase == REGISTER_AWAITING || (s->phase == REGISTER_PAUSED && s->counts);
-    return expected ? register_step_tell(s) : register_step_stay();
+    return expected ? register_step_register(s) : register_step_stay();
 }
 
 static struct register_action register_step_on_stream_gone(struct register_state *s)

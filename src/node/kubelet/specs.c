@@ -34,7 +34,7 @@ static_assert(SPECS_ID_BYTES <= ANSWER_ID_MAX, "an answer can name it");
 
 struct spec {
     char id[SPECS_ID_BYTES + 1];
-    bool kept; /* see specs_keep */
+    bool kept; /* see specs_mark */
     struct card_list cards;
 };
 
@@ -324,20 +324,20 @@ enum errc specs_put(struct specs *s, struct str id, const struct card_list *card
 
 /* ---- removing ---- */
 
-void specs_keep_begin(struct specs *s)
+void specs_mark_begin(struct specs *s)
 {
     for (size_t i = 0; i < s->n; i++)
         s->items[i].kept = false;
 }
 
-void specs_keep(struct specs *s, struct str id)
+void specs_mark(struct specs *s, struct str id)
 {
     struct spec *found = specs_at(s, id);
     if (found != NULL)
         found->kept = true;
 }
 
-bool specs_keep_end(struct specs *s)
+bool specs_mark_end(struct specs *s)
 {
     unsigned removed = 0;
     int dir = -1;

@@ -62,6 +62,6 @@ enum errc specs_put(struct specs *s, struct str id, const struct card_list *card
 
 /* Removes all specs but those that are kept: begin, one call for each, end. End removes at most
  * SPECS_SWEEP_MAX files; false: others are left, call all three again. */
-void specs_keep_begin(struct specs *s);
-void specs_keep(struct specs *s, struct str id);
-bool specs_keep_end(struct specs *s);
+void specs_mark_begin(struct specs *s);
+void specs_mark(struct specs *s, struct str id);
+bool specs_mark_end(struct specs *s);

@@ -130,7 +130,7 @@ enum errc claim_find(const struct roster *r, const struct claim_call *call, stru
     return ret->pod == NULL ? claim_fail(call, full, reterr) : OK;
 }
 
-void claim_keep(struct roster *r, const struct claim *c)
+void claim_store(struct roster *r, const struct claim *c)
 {
     r->guess =
         (struct roster_guess){.pod = c->pod, .n = c->container->demand->mem, .cards = c->cards};

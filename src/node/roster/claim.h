@@ -36,4 +36,4 @@ enum errc claim_find(const struct roster *r, const struct claim_call *call, stru
                      struct err *reterr) _must_use_;
 
 /* Records that Allocate was answered with it, until the checkpoint says for which container. */
-void claim_keep(struct roster *r, const struct claim *c);
+void claim_store(struct roster *r, const struct claim *c);

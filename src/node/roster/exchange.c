@@ -313,7 +313,7 @@ static struct roster_pod *exchange_heir(const struct roster *r, const struct ros
 
 /* What can't be written is not planned. The pod that was to get its cards gets what was planned for
  * it, and if that one has its cards already, it is a misfit. */
-static bool exchange_keep_refused(struct roster *r)
+static bool exchange_replan_refused(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];
@@ -358,7 +358,7 @@ bool exchange_plan(struct roster *r)
     if (r->n_cards == 0 || !r->told) /* what there is, and what the pods have, is not known yet */
         return true;
     exchange_hold(r);
-    if (!exchange_keep_refused(r))
+    if (!exchange_replan_refused(r))
         return false;
     exchange_pair(r);
     for (size_t i = 0; i < r->n_pods; i++) {
@@ -537,7 +537,7 @@ static bool exchange_is_sure(const struct roster_pod *p)
     return p->allowed && !p->unsure && !roster_is_open(p);
 }
 
-bool exchange_in_doubt(const struct roster *r)
+bool exchange_is_unsettled(const struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         if (r->pods[i]->doubt && !exchange_is_sure(r->pods[i]))

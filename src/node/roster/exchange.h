@@ -79,7 +79,7 @@ bool exchange_give_up(struct roster_pod *p);
 void exchange_retry(struct roster *r);
 
 /* A pod that does not surely run is in doubt. */
-bool exchange_in_doubt(const struct roster *r);
+bool exchange_is_unsettled(const struct roster *r);
 
 /* The pod's containers have cards that its annotations can't be set to: of another number than it
  * asks for, without room, or because the API server refuses it. Or its devices were lost while it

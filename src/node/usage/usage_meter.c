@@ -162,7 +162,7 @@ static void usage_meter_on_turn(struct timer *t)
     usage_meter_go_on(CONTAINER_OF(t, struct usage_meter, turn));
 }
 
-static bool usage_meter_keep(struct usage_meter *m, const struct gpu_usage_request *r)
+static bool usage_meter_store(struct usage_meter *m, const struct gpu_usage_request *r)
 {
     if (m->processes == NULL)
         m->processes = mem_alloc(LIMIT_GPU_PROCESSES * sizeof(*m->processes));
@@ -180,7 +180,7 @@ static void usage_meter_on_done(struct gpu_usage_request *r)
     struct usage_meter *m = CONTAINER_OF(r, struct usage_meter, ask);
     const struct gpu_card *c = gpu_watch_find(m->s.gpu, r->base.index);
     m->reading = (struct usage_reading){r->used_bytes, r->total_bytes, r->busy_percent};
-    if (c != NULL && r->base.result == OK && !r->cut && usage_meter_keep(m, r) &&
+    if (c != NULL && r->base.result == OK && !r->cut && usage_meter_store(m, r) &&
         usage_tally_begin(&m->tally, r->base.index, c->uuid) == OK) {
         usage_meter_go_on(m);
         return;

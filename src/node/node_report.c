@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-static const char *node_tell_phase_name(enum gpu_watch_phase phase)
+static const char *node_report_phase_name(enum gpu_watch_phase phase)
 {
     static const char *const names[] = {"starting", "running", "no-library", "no-driver", "hangs"};
     return names[phase];
 }
 
-static void node_tell_phase(struct node *n, const struct gpu_watch_state *state)
+static void node_report_phase(struct node *n, const struct gpu_watch_state *state)
 {
     if (state->bad_setting.n > 0 && !n->warned)
         log_warn("a health check that is to be disabled or enabled is not known",
@@ -29,12 +29,12 @@ static void node_tell_phase(struct node *n, const struct gpu_watch_state *state)
                  kv_uint("left_out", state->left_out), kv_str("why", state->left_out_why));
     else
         log_warn("NVIDIA's library or driver does not answer",
-                 kv_cstr("phase", node_tell_phase_name(state->phase)), kv_str("why", state->why));
+                 kv_cstr("phase", node_report_phase_name(state->phase)), kv_str("why", state->why));
 }
 
 /* A card of less than one unit is announced without memory. How many; which, in *ret_small. */
-static uint32_t node_tell_count_small(const struct announce_card *cards, size_t n_cards,
-                                      const struct announce_card **ret_small)
+static uint32_t node_report_count_small(const struct announce_card *cards, size_t n_cards,
+                                        const struct announce_card **ret_small)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < n_cards; i++) {
@@ -46,8 +46,8 @@ static uint32_t node_tell_count_small(const struct announce_card *cards, size_t 
     return n;
 }
 
-static void node_tell_left_out(struct node *n, const struct gpu_watch_state *state,
-                               const struct announce_card *cards, size_t n_cards)
+static void node_report_left_out(struct node *n, const struct gpu_watch_state *state,
+                                 const struct announce_card *cards, size_t n_cards)
 {
     char bytes[EVENT_MESSAGE_BYTES];
     char reason[sizeof(n->left_out_why)];
@@ -56,7 +56,7 @@ static void node_tell_left_out(struct node *n, const struct gpu_watch_state *sta
     const struct announce_card *small = NULL;
     const struct event_subject node = {STR_NULL, n->s.settings->node_name,
                                        n->s.settings->node_name};
-    uint32_t left_out = state->left_out + node_tell_count_small(cards, n_cards, &small);
+    uint32_t left_out = state->left_out + node_report_count_small(cards, n_cards, &small);
     buf_put(&why, state->left_out_why);
     if (small != NULL)
         buf_printf(&why,
@@ -74,7 +74,7 @@ static void node_tell_left_out(struct node *n, const struct gpu_watch_state *sta
     events_post(n->events, &node, EVENT_WARNING, STR("GPULeftOut"), buf_str(&text));
 }
 
-static void node_tell_unheard(struct node *n, const struct gpu_watch_state *state)
+static void node_report_unheard(struct node *n, const struct gpu_watch_state *state)
 {
     if (state->unheard > n->unheard)
         log_warn("the driver reports no XIDs of some cards: their health is what the polls show",
@@ -82,10 +82,10 @@ static void node_tell_unheard(struct node *n, const struct gpu_watch_state *stat
     n->unheard = state->unheard;
 }
 
-void node_tell(struct node *n, const struct gpu_watch_state *state,
-               const struct announce_card *cards, size_t n_cards)
+void node_report(struct node *n, const struct gpu_watch_state *state,
+                 const struct announce_card *cards, size_t n_cards)
 {
-    node_tell_phase(n, state);
-    node_tell_left_out(n, state, cards, n_cards);
-    node_tell_unheard(n, state);
+    node_report_phase(n, state);
+    node_report_left_out(n, state, cards, n_cards);
+    node_report_unheard(n, state);
 }

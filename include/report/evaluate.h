@@ -16,8 +16,11 @@ struct evaluated_nodes {
     size_t mask;
 };
 
-struct evaluation {
+/* The candidates of one request, and what was found of each. It must not move: its evaluation
+ * points to its request. */
+struct candidates {
     struct request request;
+    struct evaluation evaluation;
     struct err bad_request;         /* code OK: the pod's request is valid */
     unsigned char *verdicts;        /* enum verdict of each candidate; in the caller's arena */
     unsigned counts[VERDICT_COUNT]; /* number of candidates with each verdict */
@@ -34,18 +37,19 @@ struct evaluation {
 /*
  * Changes nothing in the cache. memo: what earlier calls for this cache found, and gets what this
  * one finds; NULL: nothing is remembered. The result is the same with and without, unless a search
- * for cards has no steps left; the evaluation is valid until the memo's next use. Without `scored`
+ * for cards has no steps left; *j is valid until the memo's next use. Without `scored`
  * scores stays NULL. For a pod that requests no card all scores are SCORE_NONE: cardpack does not
  * rank nodes for it. ERR_NOMEM: no memory. ERR_LIMIT: the answer does not fit, or needs more steps
- * than *work allows; *reterr says which. A node that is named twice is evaluated once.
+ * than *work allows; *reterr says which, and *j is of no use. A node that is named twice is
+ * evaluated once.
  */
 enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, struct work *work,
                    const struct filter_args *args, struct arena *a, bool scored,
-                   struct evaluation *ret, struct err *reterr) _must_use_;
+                   struct candidates *j, struct err *reterr) _must_use_;
 
 /* The text of a quota's refusal of candidate i, if the memo has it; else absent. */
-struct str evaluate_refusal(const struct evaluation *j, size_t i);
+struct str evaluate_refusal(const struct candidates *j, size_t i);
 
 /* The first candidate number at which node n was evaluated, for an expensive node. i: n was not
  * evaluated before, or is cheap to evaluate again. */
-size_t evaluate_first(const struct evaluation *j, const struct node *n, size_t i);
+size_t evaluate_first(const struct candidates *j, const struct node *n, size_t i);

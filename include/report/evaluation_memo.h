@@ -20,7 +20,7 @@
 struct evaluation_scene {
     uint64_t quota;     /* version of the namespace's account; 0: no limits */
     uint64_t lesson;    /* of the policies */
-    bool affinity_held; /* see request */
+    bool affinity_held; /* see struct evaluation */
 };
 
 /* What nodes of one row have in common: number 0 is that the request fits. */
@@ -95,10 +95,9 @@ const struct evaluation_entry *evaluate_row_fits(struct evaluation_row *row, con
 
 /* Remembers that the node is refused with v. lack: what lack_add makes of this node alone. NULL: it
  * can't be remembered. */
-const struct evaluation_entry *evaluate_row_refuses(struct evaluation_memo *m,
-                                                    struct evaluation_row *row,
-                                                    const struct node *n, const struct request *r,
-                                                    enum verdict v, const struct lack *lack);
+const struct evaluation_entry *
+evaluate_row_refuses(struct evaluation_memo *m, struct evaluation_row *row, const struct node *n,
+                     const struct evaluation *e, enum verdict v, const struct lack *lack);
 
 /* The same with the outcome of another node that had the same refusal but for this figure. */
 const struct evaluation_entry *evaluate_row_refuses_again(struct evaluation_row *row,

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/place/lack.h"
-#include "core/request/request.h"
+#include "core/request/evaluation.h"
 
 /* No reason is longer, in bytes, however long the annotation that it quotes. */
 #define LACK_WRITE_BYTES ((size_t)400)
@@ -18,7 +18,8 @@
  * without the name. sums: by verdict; NULL: no figures. Quotas and BAD_REQUEST have texts of their
  * own.
  */
-void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums);
+void lack_write(struct buf *out, enum verdict v, const struct evaluation *e,
+                const struct lack *sums);
 
 /* The sentence of each verdict about all cards with room, where the pod asks for several and some
  * of them are free, but not enough. */

@@ -27,15 +27,15 @@ struct plan_spot {
 };
 
 struct plan {
-    struct arena *arena; /* all memory of the plan */
-    struct request request;
-    uint32_t replicas; /* how many to place */
-    uint32_t fit;      /* how many have a spot */
-    bool exhausted;    /* stopped early by LIMIT_PLAN_LOOKS or LIMIT_REQUEST_STEPS; more may fit */
+    struct arena *arena;          /* all memory of the plan */
+    struct evaluation evaluation; /* as after the replicas that have a spot */
+    uint32_t replicas;            /* how many to place */
+    uint32_t fit;                 /* how many have a spot */
+    bool exhausted; /* stopped early by LIMIT_PLAN_LOOKS or LIMIT_REQUEST_STEPS; more may fit */
     struct plan_spot *spots; /* one for each replica that fits, in order */
     struct plan_site *sites; /* all nodes that the API server has, in no order */
     size_t n_sites;
-    struct work own; /* used if r->work is NULL */
+    struct work own; /* used if the given evaluation has none */
 
     struct quota_tenant tenant; /* the quota with the replicas added; entry NULL: no limits */
     struct score score;
@@ -44,10 +44,9 @@ struct plan {
     size_t n_heap;
 };
 
-/* r is resolved (cache_resolve) for a pod that does not exist. While the plan is used, *p must not
- * move, and the cache and the strings of r must not change. ERR_NOMEM, ERR_LIMIT: the arena has no
- * room. */
-enum errc plan_make(struct plan *p, const struct cache *c, const struct request *r,
+/* e is for a pod that does not exist. While the plan is used, *p must not move, and the cache and
+ * the request must not change. ERR_NOMEM, ERR_LIMIT: the arena has no room. */
+enum errc plan_make(struct plan *p, const struct cache *c, const struct evaluation *e,
                     uint32_t replicas, struct arena *a) _must_use_;
 
 /* Why the next replica can't go there. VERDICT_FITS only if all replicas fit, or if the plan is
@@ -57,4 +56,4 @@ enum verdict plan_next(const struct plan *p, const struct plan_site *s);
 /* fit_node, and a check that kube-scheduler and the kubelet make themselves: whether the node has
  * enough cards for GPUSHARE_RESOURCE_EXCLUSIVE, and for the devices that DRA is asked for. Filter
  * and bind do not check it: kube-scheduler does not send them nodes without enough. */
-enum verdict plan_evaluate(const struct node *n, const struct request *r);
+enum verdict plan_evaluate(const struct node *n, const struct evaluation *e);

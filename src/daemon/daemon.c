@@ -290,7 +290,7 @@ static enum errc daemon_open_drain(struct daemon *d, struct err *reterr)
 }
 
 struct str daemon_filtered(struct service *s, const struct filter_args *args,
-                           const struct evaluation *j)
+                           const struct candidates *j)
 {
     metrics_count_verdicts(&s->metrics, j->counts);
     ui_reasons_filtered(s->reasons, args->pod.uid, j);

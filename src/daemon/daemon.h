@@ -41,6 +41,6 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
     _must_use_;
 /* Callback `filtered` of struct service: counts it, and tells the page and the evictor. */
 struct str daemon_filtered(struct service *s, const struct filter_args *args,
-                           const struct evaluation *j);
+                           const struct candidates *j);
 
 void daemon_close(struct daemon *d); /* d may be all zero; does not free the loop */

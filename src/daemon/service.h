@@ -19,7 +19,7 @@
 #include "report/evaluation_memo.h"
 
 struct filter_args;
-struct evaluation;
+struct candidates;
 
 struct service {
     struct loop *loop;
@@ -53,7 +53,7 @@ struct service {
      * Absent: filter answers with the nodes.
      */
     struct str (*filtered)(struct service *s, const struct filter_args *args,
-                           const struct evaluation *j);
+                           const struct candidates *j);
 
     const struct reload_counts *reloads; /* of reload.h; NULL: nothing is reloaded */
 };

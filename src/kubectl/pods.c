@@ -94,7 +94,7 @@ static void pods_take(struct reading *x, const struct pod_view *v, struct str js
     }
     buf_init(&asks, LIMIT_FILE_BYTES);
     if (fault.code == OK)
-        reason_request(&asks, &r);
+        reason_request(&asks, &r, 0);
     row.nvidias = fault.code == OK && pod_view_bound(v) && dialect_has_nvidias(r.dialect) &&
                   pods_may_be_nvidias(v);
     row.asks = arena_keep(x->arena, &asks);

@@ -17,12 +17,12 @@ struct evaluation_tally {
 };
 
 struct question {
-    struct evaluation *evaluation;
+    struct candidates *candidates;
     struct arena *arena;
     const struct cache *cache;
     struct evaluation_memo *memo; /* NULL: nothing is remembered */
     struct evaluation_row *row;   /* NULL: not needed yet, or nothing is remembered */
-    size_t n;                     /* candidates */
+    size_t n;                     /* of the candidates */
     bool readable;
     const struct node *held; /* the node whose cards the pod holds already; or NULL */
     const struct node *own;  /* where room is kept for the pod itself; or NULL */
@@ -53,7 +53,7 @@ static size_t evaluate_slot_find(const struct evaluated_nodes *t, const struct n
     return at;
 }
 
-size_t evaluate_first(const struct evaluation *j, const struct node *n, size_t i)
+size_t evaluate_first(const struct candidates *j, const struct node *n, size_t i)
 {
     const struct evaluated_nodes *t = &j->evaluated;
     if (t->nodes == NULL)
@@ -66,7 +66,7 @@ size_t evaluate_first(const struct evaluation *j, const struct node *n, size_t i
  * memory. */
 static bool evaluate_open_judged(struct question *q)
 {
-    struct evaluated_nodes *t = &q->evaluation->evaluated;
+    struct evaluated_nodes *t = &q->candidates->evaluated;
     size_t slots = 64;
     if (t->nodes != NULL)
         return true;
@@ -81,13 +81,13 @@ static bool evaluate_open_judged(struct question *q)
 /* NULL: no memory; then evaluate() fails. */
 static struct lack *evaluate_sums(struct question *q)
 {
-    struct evaluation *j = q->evaluation;
+    struct candidates *j = q->candidates;
     if (j->lacks == NULL)
         j->lacks = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->lacks));
     return j->lacks;
 }
 
-static void evaluate_note_denial(struct evaluation *j, const struct node *n, enum verdict v)
+static void evaluate_note_denial(struct candidates *j, const struct node *n, enum verdict v)
 {
     if ((v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED) && j->denied == NULL) {
         j->denied = n;
@@ -105,30 +105,30 @@ static enum verdict evaluate_note(struct question *q, const struct node *n, enum
     struct lack *sums = evaluate_sums(q);
     if (sums != NULL)
         lack_add(&sums[v], n, v, one);
-    evaluate_note_denial(q->evaluation, n, v);
+    evaluate_note_denial(q->candidates, n, v);
     return v;
 }
 
 /* A pod without cards costs something, too: the cores that pods with cards need. */
 static bool evaluate_compares(const struct question *q)
 {
-    const struct request *r = &q->evaluation->request;
+    const struct request *r = &q->candidates->request;
     return request_shares(r) || (!request_wants(r) && policy_has_costs(q->score.policy));
 }
 
 static uint64_t evaluate_score_of(struct question *q, const struct node *n)
 {
-    const struct request *r = &q->evaluation->request;
-    if (q->evaluation->scores == NULL || !evaluate_compares(q))
+    const struct evaluation *e = &q->candidates->evaluation;
+    if (q->candidates->scores == NULL || !evaluate_compares(q))
         return SCORE_NONE;
     uint64_t score = score_node(&q->score, n);
-    return q->avoids_swaps && !fit_swaps(n, r) ? score_favoured(score) : score;
+    return q->avoids_swaps && !fit_swaps(n, e) ? score_favoured(score) : score;
 }
 
 static void evaluate_set_score(struct question *q, size_t i, uint64_t score)
 {
-    if (q->evaluation->scores != NULL)
-        q->evaluation->scores[i] = score;
+    if (q->candidates->scores != NULL)
+        q->candidates->scores[i] = score;
 }
 
 static void evaluate_open_tallies(struct question *q)
@@ -140,15 +140,15 @@ static void evaluate_open_tallies(struct question *q)
 /* Opens the row for the first expensive node: most requests have no such node. */
 static struct evaluation_row *evaluate_row_of(struct question *q)
 {
-    const struct request *r = &q->evaluation->request;
+    const struct evaluation *e = &q->candidates->evaluation;
     if (q->memo == NULL || q->row != NULL)
         return q->row;
     const struct evaluation_scene scene = {.quota =
-                                               r->account.entry == NULL ? 0 : r->account.version,
+                                               e->account.entry == NULL ? 0 : e->account.version,
                                            .lesson = learned_costs_lesson(&q->cache->learned),
-                                           .affinity_held = r->affinity_held};
-    q->row = evaluation_memo_row(q->memo, q->cache, r, &scene);
-    q->evaluation->row = q->row;
+                                           .affinity_held = e->affinity_held};
+    q->row = evaluation_memo_row(q->memo, q->cache, e->request, &scene);
+    q->candidates->row = q->row;
     if (q->row == NULL)
         q->memo = NULL;
     else
@@ -164,7 +164,7 @@ static const struct evaluation_entry *evaluate_recall(struct question *q, const 
         return NULL;
     const struct evaluation_entry *e = evaluate_row_get(row, n);
     bool unscored = e != NULL && evaluate_entry_outcome(e) == 0 && e->figure == SCORE_NONE;
-    return unscored && q->evaluation->scores != NULL && evaluate_compares(q) ? NULL : e;
+    return unscored && q->candidates->scores != NULL && evaluate_compares(q) ? NULL : e;
 }
 
 /* Whether lack_add takes only these figures of the node: of its sums, and with v NO_CARD_FREE the
@@ -190,8 +190,8 @@ static const struct evaluation_entry *evaluate_remember_plain(struct question *q
 static const struct evaluation_entry *evaluate_remember(struct question *q, const struct node *n,
                                                         enum verdict v, uint64_t score)
 {
-    const struct request *r = &q->evaluation->request;
-    if (q->row == NULL || n == q->own || r->work->cut)
+    const struct evaluation *of = &q->candidates->evaluation;
+    if (q->row == NULL || n == q->own || of->work->cut)
         return NULL;
     if (v == VERDICT_FITS)
         return evaluate_row_fits(q->row, n, score);
@@ -200,7 +200,7 @@ static const struct evaluation_entry *evaluate_remember(struct question *q, cons
         return e;
     struct lack alone = {.free = 0};
     lack_add(&alone, n, v, &q->lack);
-    e = evaluate_row_refuses(q->memo, q->row, n, r, v, &alone);
+    e = evaluate_row_refuses(q->memo, q->row, n, of, v, &alone);
     evaluate_open_tallies(q);
     if (e != NULL && evaluate_is_plain(q, v)) {
         q->plain = v;
@@ -213,7 +213,7 @@ static const struct evaluation_entry *evaluate_remember(struct question *q, cons
 static enum verdict evaluate_repeat_refusal(struct question *q, const struct node *n,
                                             const struct evaluation_entry *e, size_t i)
 {
-    struct evaluation *j = q->evaluation;
+    struct candidates *j = q->candidates;
     uint32_t number = evaluate_entry_outcome(e);
     const struct evaluation_outcome *o = &q->row->outcomes[number - 1];
     struct evaluation_tally *tally = &q->tallies[number];
@@ -256,18 +256,18 @@ static void evaluate_sum_up(struct question *q)
  * several times. */
 static enum verdict evaluate_candidate(struct question *q, const struct node *n, size_t i)
 {
-    struct evaluation *j = q->evaluation;
+    struct candidates *j = q->candidates;
     struct evaluated_nodes *t = &j->evaluated;
     size_t first = evaluate_first(j, n, i);
     if (first != i) {
         evaluate_set_score(q, i, j->scores == NULL ? SCORE_NONE : j->scores[first]);
         return (enum verdict)j->verdicts[first];
     }
-    if (work_is_over(j->request.work))
+    if (work_is_over(j->evaluation.work))
         return VERDICT_UNKNOWN_NODE; /* not reported: evaluate() fails */
     q->lack.noted = false;
-    j->request.work->cut = false;
-    enum verdict v = fit_node(n, &j->request);
+    j->evaluation.work->cut = false;
+    enum verdict v = fit_node(n, &j->evaluation);
     uint64_t score = v == VERDICT_FITS ? evaluate_score_of(q, n) : SCORE_NONE;
     const struct evaluation_entry *e = evaluate_remember(q, n, v, score);
     if (e != NULL)
@@ -289,12 +289,12 @@ static enum verdict evaluate_dear(struct question *q, const struct node *n, size
 /* Whether the score needs fit_swaps, which is as expensive as a verdict. */
 static bool evaluate_is_scored_by_swaps(const struct question *q, const struct node *n)
 {
-    return q->avoids_swaps && q->evaluation->scores != NULL && n != NULL && n->n_starting > 0;
+    return q->avoids_swaps && q->candidates->scores != NULL && n != NULL && n->n_starting > 0;
 }
 
 static enum verdict evaluate_one(struct question *q, const struct node *n, size_t i)
 {
-    const struct request *r = &q->evaluation->request;
+    const struct evaluation *e = &q->candidates->evaluation;
     if (!q->readable)
         return VERDICT_BAD_REQUEST;
     if (q->held != NULL && n != NULL) {
@@ -303,18 +303,18 @@ static enum verdict evaluate_one(struct question *q, const struct node *n, size_
     }
     if (evaluate_is_scored_by_swaps(q, n))
         return evaluate_dear(q, n, i);
-    if (fit_simply(n, r)) {
+    if (fit_simply(n, e)) {
         if (q->weighs)
             return evaluate_dear(q, n, i);
         evaluate_set_score(q, i, evaluate_score_of(q, n));
         return VERDICT_FITS;
     }
-    return fit_is_cheap(n, r) ? evaluate_note(q, n, fit_node(n, r), NULL) : evaluate_dear(q, n, i);
+    return fit_is_cheap(n, e) ? evaluate_note(q, n, fit_node(n, e), NULL) : evaluate_dear(q, n, i);
 }
 
 static void evaluate_batch(struct question *q, const struct node *const *nodes, size_t n, size_t at)
 {
-    struct evaluation *j = q->evaluation;
+    struct candidates *j = q->candidates;
     for (size_t k = 0; (j->scores != NULL || q->row != NULL) && k < n; k++) {
         if (nodes[k] != NULL)
             __builtin_prefetch(&nodes[k]->used);
@@ -323,9 +323,9 @@ static void evaluate_batch(struct question *q, const struct node *const *nodes, 
         enum verdict v = evaluate_one(q, nodes[k], at + k);
         j->verdicts[at + k] = (unsigned char)v;
         j->counts[v]++;
-        work_next_node(j->request.work);
+        work_next_node(j->evaluation.work);
     }
-    j->request.work->steps += n;
+    j->evaluation.work->steps += n;
 }
 
 static enum errc evaluate_no_room(const struct arena *a, struct err *reterr)
@@ -335,7 +335,7 @@ static enum errc evaluate_no_room(const struct arena *a, struct err *reterr)
     return work_fail(reterr);
 }
 
-struct str evaluate_refusal(const struct evaluation *j, size_t i)
+struct str evaluate_refusal(const struct candidates *j, size_t i)
 {
     uint32_t number = j->refusals == NULL ? 0 : j->refusals[i];
     return number == 0 ? STR_NULL : j->row->outcomes[number - 1].text;
@@ -348,23 +348,24 @@ struct str evaluate_refusal(const struct evaluation *j, size_t i)
  */
 enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, struct work *work,
                    const struct filter_args *args, struct arena *a, bool scored,
-                   struct evaluation *ret, struct err *reterr)
+                   struct candidates *j, struct err *reterr)
 {
-    struct evaluation j = {.verdicts = arena_alloc(a, args->n)};
+    struct evaluation *e = &j->evaluation;
+    *j = (struct candidates){.verdicts = arena_alloc(a, args->n)};
     work_begin(work, args->n);
     if (scored)
-        j.scores = arena_array(a, args->n, sizeof(*j.scores));
-    if (j.verdicts == NULL || (scored && j.scores == NULL))
+        j->scores = arena_array(a, args->n, sizeof(*j->scores));
+    if (j->verdicts == NULL || (scored && j->scores == NULL))
         return evaluate_no_room(a, reterr);
-    bool readable = request_read(&args->pod, &j.request, &j.bad_request) == OK;
+    bool readable = request_read(&args->pod, &j->request, &j->bad_request) == OK;
     enum policy policy =
-        policy_choose(j.request.node_policy, POLICY_UNSET, cache->settings.node_policy);
-    cache_resolve(cache, args->pod.uid, &j.request);
-    j.request.work = work;
-    if (j.request.account.entry != NULL)
-        j.request.memo = arena_alloc(a, sizeof(*j.request.memo));
-    const struct pod *p = j.request.self;
-    struct question q = {.evaluation = &j,
+        policy_choose(j->request.node_policy, POLICY_UNSET, cache->settings.node_policy);
+    cache_evaluation(cache, args->pod.uid, &j->request, e);
+    e->work = work;
+    if (e->account.entry != NULL)
+        e->memo = arena_alloc(a, sizeof(*e->memo));
+    const struct pod *p = e->self;
+    struct question q = {.candidates = j,
                          .arena = a,
                          .cache = cache,
                          .memo = memo,
@@ -375,11 +376,11 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
                          .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER};
     struct evaluation_tally tallies[EVALUATION_OUTCOMES_MAX + 1] _uninitialized_;
     q.tallies = tallies;
-    score_begin(&q.score, &j.request, policy);
+    score_begin(&q.score, e, policy);
     q.weighs = scored && policy_has_costs(q.score.policy);
     if (memo != NULL && !evaluation_memo_begin(memo, cache))
         q.memo = NULL;
-    j.request.lack = &q.lack;
+    e->lack = &q.lack;
     for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
@@ -387,7 +388,6 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
         evaluate_batch(&q, nodes, n, i);
     }
     evaluate_sum_up(&q);
-    j.request.lack = NULL;
-    *ret = j;
+    e->lack = NULL;
     return arena_failed(a) || work_is_over(work) ? evaluate_no_room(a, reterr) : OK;
 }

@@ -228,14 +228,13 @@ static uint32_t evaluation_memo_outcome(struct evaluation_memo *m, struct evalua
     return ++row->n_outcomes;
 }
 
-const struct evaluation_entry *evaluate_row_refuses(struct evaluation_memo *m,
-                                                    struct evaluation_row *row,
-                                                    const struct node *n, const struct request *r,
-                                                    enum verdict v, const struct lack *lack)
+const struct evaluation_entry *
+evaluate_row_refuses(struct evaluation_memo *m, struct evaluation_row *row, const struct node *n,
+                     const struct evaluation *e, enum verdict v, const struct lack *lack)
 {
     struct quota_refusal refusal;
     struct lack common = *lack;
-    bool refused = fit_refusal(n, r, v, &refusal);
+    bool refused = fit_refusal(n, e, v, &refusal);
     int64_t figure = *evaluation_memo_own_figure(v, &common);
     *evaluation_memo_own_figure(v, &common) = 0;
     assert(v != VERDICT_FITS && figure >= 0);

@@ -24,6 +24,7 @@ struct explain {
     const struct pod *held; /* the pod in the cache if it holds cards already; or NULL */
     struct str there;       /* the node where it has its cards already, ours or DRA's; or absent */
     struct request request;
+    struct evaluation evaluation;
     struct score score;
     struct err fault; /* why the pod's request is invalid */
     struct entry *entries;
@@ -49,7 +50,7 @@ static enum verdict explain_write_evaluate_node(const struct explain *e, const s
         return VERDICT_BAD_REQUEST;
     if (e->there.n > 0)
         return str_eq(n->name, e->there) ? VERDICT_FITS : VERDICT_HELD_ELSEWHERE;
-    return plan_evaluate(n, &e->request);
+    return plan_evaluate(n, &e->evaluation);
 }
 
 /* Evaluates and sorts every node that exists on the API server. */
@@ -59,22 +60,22 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
     size_t cursor = 0;
     enum policy policy =
         policy_choose(e->request.node_policy, POLICY_UNSET, c->settings.node_policy);
-    score_begin(&e->score, &e->request, policy);
+    score_begin(&e->score, &e->evaluation, policy);
     e->entries = arena_array(a, c->nodes.n, sizeof(*e->entries));
     if (e->entries == NULL)
         return arena_fault(a);
     for (const struct node *n = cache_next_node(c, &cursor);
-         n != NULL && !work_is_over(e->request.work); n = cache_next_node(c, &cursor)) {
+         n != NULL && !work_is_over(e->evaluation.work); n = cache_next_node(c, &cursor)) {
         struct entry *entry = &e->entries[e->n];
         if (n->fault == NODE_ABSENT)
             continue;
         e->n++;
-        request_work(&e->request, 1);
+        evaluation_work(&e->evaluation, 1);
         *entry = (struct entry){.node = n, .verdict = explain_write_evaluate_node(e, n)};
         e->counts[entry->verdict]++;
         if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
             entry->score = score_node(&e->score, n);
-        work_next_node(e->request.work);
+        work_next_node(e->evaluation.work);
     }
     if (e->n > 1)
         qsort(e->entries, e->n, sizeof(*e->entries), explain_write_by_score_and_name);
@@ -103,8 +104,8 @@ static void explain_write_card(struct jwrite *w, const struct explain *e,
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
-    enum verdict v = reason_evaluate(scene, &e->request, card);
-    reason_card(&text, scene, &e->request, card, v, REASON_FOR_ALL);
+    enum verdict v = reason_evaluate(scene, &e->evaluation, card);
+    reason_card(&text, scene, &e->evaluation, card, v, REASON_FOR_ALL);
     jwrite_object_begin(w);
     jwrite_i64_at(w, STR("card"), card);
     jwrite_bool_at(w, STR("fits"), v == VERDICT_FITS);
@@ -131,7 +132,7 @@ static void explain_write_claims(struct jwrite *w, const struct explain *e, cons
     jwrite_array_at(w, STR("kept"));
     for (const struct pod *p = n->claims; p != NULL; p = p->next) {
         struct buf name = BUF_ON(bytes);
-        if (!pod_claims_before(p, &e->request))
+        if (!pod_claims_before(p, &e->evaluation))
             continue;
         buf_printf(&name, "%.*s/%.*s", STR_ARG(p->namespace), STR_ARG(p->name));
         jwrite_str(w, buf_str(&name));
@@ -143,7 +144,7 @@ static void explain_write_claims(struct jwrite *w, const struct explain *e, cons
 static void explain_write_inside(struct jwrite *w, const struct explain *e, const struct node *n)
 {
     struct reason_scene scene _uninitialized_;
-    reason_scene_open(&scene, n, &e->request);
+    reason_scene_open(&scene, n, &e->evaluation);
     if (n->claims != NULL)
         explain_write_claims(w, e, n);
     if (request_shares(&e->request))
@@ -168,7 +169,7 @@ static void explain_write_where(struct jwrite *w, const struct explain *e,
     struct placement there _uninitialized_;
     if (e->held != NULL) {
         explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
-    } else if (fit_place(entry->node, &e->request, &there) == VERDICT_FITS) {
+    } else if (fit_place(entry->node, &e->evaluation, &there) == VERDICT_FITS) {
         explain_write_placement(w, there.grants, there.n);
         explain_write_cost(w, e, entry, &there);
     }
@@ -182,9 +183,9 @@ static struct str explain_write_reason_of(const struct explain *e, const struct 
         return str_of(e->fault.text);
     if (entry->verdict == VERDICT_FITS && e->there.n > 0)
         return STR("the pod is there");
-    if (entry->verdict == VERDICT_FITS && !request_wants(&e->request) && e->request.devices == 0)
+    if (entry->verdict == VERDICT_FITS && !request_wants(&e->request) && e->evaluation.devices == 0)
         return STR("the pod asks for no card");
-    return reason_node(scratch, n->name, n, &e->request, entry->verdict);
+    return reason_node(scratch, n->name, n, &e->evaluation, entry->verdict);
 }
 
 static void explain_write_node(struct jwrite *w, const struct explain *e, const struct entry *entry)
@@ -203,7 +204,7 @@ static void explain_write_node(struct jwrite *w, const struct explain *e, const 
     if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
         explain_write_inside(w, e, entry->node);
     jwrite_object_end(w);
-    request_work(&e->request, (w->out->n - before) / LIMIT_STEP_BYTES);
+    evaluation_work(&e->evaluation, (w->out->n - before) / LIMIT_STEP_BYTES);
 }
 
 /* The pod's state in the cache; for a pod that is not in the cache, the state of its object. */
@@ -213,8 +214,8 @@ static struct str explain_write_state_of(const struct explain *e)
                                          [POD_RESERVED] = "reserved",
                                          [POD_CONFIRMED] = "confirmed",
                                          [POD_BOUND] = "bound"};
-    if (e->request.self != NULL)
-        return str_of(states[e->request.self->state]);
+    if (e->evaluation.self != NULL)
+        return str_of(states[e->evaluation.self->state]);
     if (pod_view_terminal(e->pod))
         return STR("ended");
     return pod_view_bound(e->pod) ? STR("bound") : STR("unknown");
@@ -237,7 +238,7 @@ static void explain_write_condition(struct jwrite *w, const struct condition_vie
 
 static void explain_write_pod(struct jwrite *w, const struct explain *e)
 {
-    const struct pod *p = e->request.self;
+    const struct pod *p = e->evaluation.self;
     struct str node = p == NULL ? e->pod->node : e->held != NULL ? p->node->name : STR_NULL;
     jwrite_object_at(w, STR("pod"));
     jwrite_str_at(w, STR("namespace"), e->pod->namespace);
@@ -259,7 +260,7 @@ static void explain_write_request(struct jwrite *w, const struct explain *e)
     const struct request *r = &e->request;
     char bytes[512];
     struct buf text = BUF_ON(bytes);
-    reason_request(&text, r);
+    reason_request(&text, r, e->evaluation.devices);
     jwrite_object_at(w, STR("request"));
     jwrite_str_at(w, STR("text"), buf_str(&text));
     jwrite_i64_at(w, STR("memory"), r->mem);
@@ -270,8 +271,8 @@ static void explain_write_request(struct jwrite *w, const struct explain *e)
         jwrite_bool_at(w, STR("isolated"), true);
     jwrite_i64_at(w, STR("percent"), r->percent);
     jwrite_i64_at(w, STR("exclusive"), r->exclusive);
-    if (r->devices > 0)
-        jwrite_i64_at(w, STR("devices"), r->devices);
+    if (e->evaluation.devices > 0)
+        jwrite_i64_at(w, STR("devices"), e->evaluation.devices);
     jwrite_i64_at(w, STR("priority"), r->priority);
     jwrite_object_end(w);
 }
@@ -296,11 +297,11 @@ static void explain_write_counts(struct jwrite *w, const struct explain *e)
 /* Of a bound pod that asks DRA alone, the claim counts already. */
 static void explain_write_find(struct explain *e)
 {
-    const struct pod *self = e->request.self;
+    const struct pod *self = e->evaluation.self;
     if (self != NULL && pod_holds(self)) {
         e->held = self;
         e->there = self->node->name;
-    } else if (e->request.devices > 0 && !request_wants(&e->request) && pod_view_bound(e->pod) &&
+    } else if (e->evaluation.devices > 0 && !request_wants(&e->request) && pod_view_bound(e->pod) &&
                !pod_view_terminal(e->pod)) {
         e->there = e->pod->node;
     }
@@ -313,12 +314,12 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     struct explain e = {.cache = c, .pod = pod, .fault = ERR_INIT};
     enum errc code = request_read(pod, &e.request, &e.fault);
     e.fault.code = code;
-    cache_resolve(c, pod->uid, &e.request);
+    cache_evaluation(c, pod->uid, &e.request, &e.evaluation);
     /* Twice the nodes: a feasible node is evaluated a second time, for its cards. */
     work_begin(work, 2 * c->nodes.n);
-    e.request.work = work;
-    if (e.request.account.entry != NULL)
-        e.request.memo = arena_alloc(a, sizeof(*e.request.memo));
+    e.evaluation.work = work;
+    if (e.evaluation.account.entry != NULL)
+        e.evaluation.memo = arena_alloc(a, sizeof(*e.evaluation.memo));
     explain_write_find(&e);
     code = explain_write_evaluate_all(&e, a);
     if (code != OK)

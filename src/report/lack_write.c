@@ -18,11 +18,12 @@ static void lack_write_quoted(struct buf *out, struct str s)
 }
 
 /* "asks 12", "asks 8 on each of 2 cards", "asks 11 by 2 containers, 6 by the largest" */
-static void lack_write_asked(struct buf *out, const struct request *r)
+static void lack_write_asked(struct buf *out, const struct evaluation *e)
 {
+    const struct request *r = e->request;
     int64_t most = 0;
     buf_put(out, STR("asks "));
-    reason_request(out, r);
+    reason_request(out, r, e->devices);
     if (!r->whole && r->percent > 0 && request_share(r).mem > 1 && !request_by_container(r))
         buf_printf(out, " and at least %lld", (long long)request_share(r).mem);
     if (!request_may_part(r))
@@ -39,10 +40,11 @@ static void lack_write_fit(struct buf *out, const struct request *r, const struc
         buf_printf(out, ", at most %u of a node's cards fit%s", l->fit, l->fit == 1 ? "s" : "");
 }
 
-static void lack_write_memory(struct buf *out, const struct request *r, const struct lack *l)
+static void lack_write_memory(struct buf *out, const struct evaluation *e, const struct lack *l)
 {
+    const struct request *r = e->request;
     const char *of = request_cards(r) > 1 && l->fit > 0 ? " of the others" : "";
-    lack_write_asked(out, r);
+    lack_write_asked(out, e);
     lack_write_fit(out, r, l);
     if (!r->whole) { /* without printf: most requests need this text */
         buf_put(out, STR(", largest free"));
@@ -54,10 +56,11 @@ static void lack_write_memory(struct buf *out, const struct request *r, const st
     buf_put_i64(out, l->largest);
 }
 
-static void lack_write_cores(struct buf *out, const struct request *r, const struct lack *l)
+static void lack_write_cores(struct buf *out, const struct evaluation *e, const struct lack *l)
 {
+    const struct request *r = e->request;
     const char *of = request_cards(r) > 1 && l->fit > 0 ? " of the others" : "";
-    lack_write_asked(out, r);
+    lack_write_asked(out, e);
     lack_write_fit(out, r, l);
     buf_printf(out, ", largest free%s %u percent", of, l->cores);
 }
@@ -102,39 +105,39 @@ static void lack_write_uuids(struct buf *out, const struct request *r, const str
         buf_printf(out, ", %llu with no known uuid", (unsigned long long)l->unnamed);
 }
 
-static void lack_write_shared(struct buf *out, const struct request *r, const struct lack *l)
+static void lack_write_shared(struct buf *out, const struct evaluation *e, const struct lack *l)
 {
-    if (request_shares(r) && r->exclusive > 0) {
+    if (request_shares(e->request) && e->request->exclusive > 0) {
         buf_printf(out, "asks both, and the node has no %.*s",
                    STR_ARG(CARDPACK_ANNOTATION_EXCLUSIVE));
         return;
     }
-    lack_write_asked(out, r);
+    lack_write_asked(out, e);
     buf_printf(out, ", %llu pod%s share%s", (unsigned long long)l->pods, l->pods == 1 ? "" : "s",
                l->pods == 1 ? "s" : "");
 }
 
-static void lack_write_kept(struct buf *out, const struct request *r, const struct lack *l)
+static void lack_write_kept(struct buf *out, const struct evaluation *e, const struct lack *l)
 {
-    lack_write_asked(out, r);
-    buf_printf(out, " with priority %d, kept for %llu pod%s", r->priority,
+    lack_write_asked(out, e);
+    buf_printf(out, " with priority %d, kept for %llu pod%s", e->request->priority,
                (unsigned long long)l->pods, l->pods == 1 ? "" : "s");
 }
 
 /* Verdicts about other pods on the cards. */
-static void lack_write_beside(struct buf *out, enum verdict v, const struct request *r,
+static void lack_write_beside(struct buf *out, enum verdict v, const struct evaluation *e,
                               const struct lack *l)
 {
     if (v == VERDICT_AFFINITY) {
         buf_put(out, STR("group "));
-        lack_write_quoted(out, r->affinity);
+        lack_write_quoted(out, e->request->affinity);
     } else if (v == VERDICT_ANTI_AFFINITY) {
         buf_put(out, STR("group "));
-        lack_write_quoted(out, r->anti_affinity);
+        lack_write_quoted(out, e->request->anti_affinity);
         buf_printf(out, " is on %llu device%s", (unsigned long long)l->foes,
                    l->foes == 1 ? "" : "s");
     } else if (v == VERDICT_HELD_WHOLE) {
-        lack_write_asked(out, r);
+        lack_write_asked(out, e);
         buf_printf(out, ", %llu %s held whole", (unsigned long long)l->held,
                    l->held == 1 ? "is" : "are");
     } else if (v == VERDICT_CLAIMED) {
@@ -142,11 +145,11 @@ static void lack_write_beside(struct buf *out, enum verdict v, const struct requ
     } else if (v == VERDICT_POD_LIMIT) {
         buf_printf(out, "the limit is %u", l->max_pods);
     } else if (v == VERDICT_EXCLUSIVE) {
-        lack_write_asked(out, r);
+        lack_write_asked(out, e);
         buf_printf(out, ", they hold %llu", (unsigned long long)l->exclusive);
-    } else if (v == VERDICT_HELD_ELSEWHERE && r->self != NULL && r->self->node != NULL) {
+    } else if (v == VERDICT_HELD_ELSEWHERE && e->self != NULL && e->self->node != NULL) {
         buf_put(out, STR("on node "));
-        lack_write_quoted(out, r->self->node->name);
+        lack_write_quoted(out, e->self->node->name);
     }
 }
 
@@ -159,15 +162,16 @@ static void lack_write_count(struct buf *out, enum verdict v, const struct reque
         buf_printf(out, ", at most %u on a node", l->could);
 }
 
-static void lack_write_figures(struct buf *out, enum verdict v, const struct request *r,
+static void lack_write_figures(struct buf *out, enum verdict v, const struct evaluation *e,
                                const struct lack *l)
 {
+    const struct request *r = e->request;
     if (v == VERDICT_TOO_LARGE || v == VERDICT_NO_CARD_FREE) {
-        lack_write_memory(out, r, l);
+        lack_write_memory(out, e, l);
     } else if (v == VERDICT_NO_CORES) {
-        lack_write_cores(out, r, l);
+        lack_write_cores(out, e, l);
     } else if (v == VERDICT_NODE_FULL) {
-        lack_write_asked(out, r);
+        lack_write_asked(out, e);
         buf_printf(out, ", most free on a node %lld", (long long)l->left);
     } else if (v == VERDICT_TOO_FEW || v == VERDICT_NOT_EMPTY) {
         lack_write_count(out, v, r, l);
@@ -178,13 +182,13 @@ static void lack_write_figures(struct buf *out, enum verdict v, const struct req
     } else if (v == VERDICT_UUID) {
         lack_write_uuids(out, r, l);
     } else if (v == VERDICT_SHARED) {
-        lack_write_shared(out, r, l);
+        lack_write_shared(out, e, l);
     } else if (v == VERDICT_KEPT) {
-        lack_write_kept(out, r, l);
+        lack_write_kept(out, e, l);
     } else if (v == VERDICT_SWAP || v == VERDICT_LOCKED) {
-        lack_write_asked(out, r);
+        lack_write_asked(out, e);
     } else {
-        lack_write_beside(out, v, r, l);
+        lack_write_beside(out, v, e, l);
     }
 }
 
@@ -208,8 +212,10 @@ bool lack_is_of_few(enum verdict v, const struct request *r, uint32_t fit)
     return of_all && fit > 0 && fit < request_cards(r);
 }
 
-void lack_write(struct buf *out, enum verdict v, const struct request *r, const struct lack *sums)
+void lack_write(struct buf *out, enum verdict v, const struct evaluation *e,
+                const struct lack *sums)
 {
+    const struct request *r = e->request;
     struct lack l = {.free = 0};
     if (sums != NULL)
         l = lack_of_sentence(sums, v);
@@ -223,7 +229,7 @@ void lack_write(struct buf *out, enum verdict v, const struct request *r, const 
     if (few && v == VERDICT_HELD_WHOLE)
         buf_printf(out, ", %llu held whole", (unsigned long long)l.held);
     else if (!few && (sums != NULL || v == VERDICT_HELD_ELSEWHERE))
-        lack_write_figures(&figures, v, r, &l);
+        lack_write_figures(&figures, v, e, &l);
     if (figures.n > 0 && !buf_failed(&figures)) {
         buf_put(out, STR(": "));
         buf_put(out, buf_str(&figures));

@@ -32,18 +32,19 @@ static int64_t plan_unclaimed(const struct node *n, int64_t present, int64_t pla
 }
 
 /* plan_evaluate, where so many replicas of the request are in the node already. */
-static enum verdict plan_evaluate_beside(const struct node *n, const struct request *r,
+static enum verdict plan_evaluate_beside(const struct node *n, const struct evaluation *e,
                                          uint32_t replicas)
 {
-    enum verdict v = fit_node(n, r);
-    if (v != VERDICT_FITS || (r->exclusive == 0 && r->devices == 0))
+    const struct request *r = e->request;
+    enum verdict v = fit_node(n, e);
+    if (v != VERDICT_FITS || (r->exclusive == 0 && e->devices == 0))
         return v;
     int64_t mine = (int64_t)replicas * node_exclusive_held(n, r);
     int64_t cards = (int64_t)r->exclusive - r->renamed;
-    int64_t asked = (int64_t)r->devices + (n->delegated ? cards : 0);
+    int64_t asked = (int64_t)e->devices + (n->delegated ? cards : 0);
     int64_t planned = (int64_t)replicas * asked;
     if (asked > 0 && plan_unclaimed(n, n->exclusive - mine, planned) < asked)
-        return r->devices > 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE;
+        return e->devices > 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE;
     int64_t has = n->sizes == NULL ? 0 : n->sizes->exclusive;
     int64_t renamed = n->sizes == NULL ? 0 : n->sizes->renamed;
     bool lacks = (!n->delegated && cards > 0 && n->exclusive - n->renamed + cards > has) ||
@@ -51,9 +52,9 @@ static enum verdict plan_evaluate_beside(const struct node *n, const struct requ
     return lacks ? VERDICT_NO_EXCLUSIVE : VERDICT_FITS;
 }
 
-enum verdict plan_evaluate(const struct node *n, const struct request *r)
+enum verdict plan_evaluate(const struct node *n, const struct evaluation *e)
 {
-    return plan_evaluate_beside(n, r, 0);
+    return plan_evaluate_beside(n, e, 0);
 }
 
 static bool plan_better(const struct plan_site *a, const struct plan_site *b)
@@ -96,12 +97,12 @@ static struct plan_site *plan_heap_pop(struct plan *p)
 
 static void plan_offer(struct plan *p, struct plan_site *s)
 {
-    request_work(&p->request, 8); /* the copy of the node, too */
-    if (plan_evaluate_beside(&s->node, &p->request, s->replicas) != VERDICT_FITS)
+    evaluation_work(&p->evaluation, 8); /* the copy of the node, too */
+    if (plan_evaluate_beside(&s->node, &p->evaluation, s->replicas) != VERDICT_FITS)
         return;
-    if (request_shares(&p->request) && s->node.n_cards > 0)
+    if (request_shares(p->evaluation.request) && s->node.n_cards > 0)
         s->score = score_node(&p->score, &s->node);
-    if (s->score != SCORE_NONE && p->avoids_swaps && !fit_swaps(&s->node, &p->request))
+    if (s->score != SCORE_NONE && p->avoids_swaps && !fit_swaps(&s->node, &p->evaluation))
         s->score = score_favoured(s->score);
     plan_heap_push(p, s);
 }
@@ -121,10 +122,10 @@ static enum errc plan_open_sites(struct plan *p, const struct cache *c)
         assert(p->n_sites < c->nodes.n);
         struct plan_site *s = &p->sites[p->n_sites++];
         *s = (struct plan_site){.node = *n, .real = n};
-        p->exhausted = p->exhausted || work_is_over(p->request.work);
+        p->exhausted = p->exhausted || work_is_over(p->evaluation.work);
         if (!p->exhausted)
             plan_offer(p, s);
-        work_next_node(p->request.work);
+        work_next_node(p->evaluation.work);
     }
     return OK;
 }
@@ -133,8 +134,8 @@ static enum errc plan_open_sites(struct plan *p, const struct cache *c)
  * to. */
 static enum errc plan_open_account(struct plan *p)
 {
-    struct quota_account *a = &p->request.account;
-    p->request.memo = NULL; /* an answer for one replica is not valid for the next */
+    struct quota_account *a = &p->evaluation.account;
+    p->evaluation.memo = NULL; /* an answer for one replica is not valid for the next */
     if (a->entry == NULL)
         return OK;
     assert(p->tenant.entry == NULL);
@@ -153,7 +154,7 @@ static void plan_charge_account(struct plan *p, const struct node *n, const stru
     struct quota_use uses[USES_MAX];
     if (p->tenant.entry == NULL)
         return;
-    uint32_t count = uses_of(n, &p->request, h->shares, h->n_shares, uses);
+    uint32_t count = uses_of(n, p->evaluation.request, h->shares, h->n_shares, uses);
     for (uint32_t i = 0; i < count; i++)
         quota_charge(&p->tenant, &uses[i], 1);
 }
@@ -165,7 +166,7 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
                                  const struct placement *there)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    uint32_t n = shares_of(&p->request, there->grants, there->n, false, shares);
+    uint32_t n = shares_of(p->evaluation.request, there->grants, there->n, false, shares);
     struct pod *pod = arena_alloc(p->arena, sizeof(*pod));
     struct holding *h = arena_alloc(p->arena, sizeof(*h));
     struct grant *grants = arena_array(p->arena, there->n, sizeof(*grants));
@@ -176,17 +177,17 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
         memcpy(grants, there->grants, there->n * sizeof(*grants));
         memcpy(kept, shares, n * sizeof(*kept));
     }
-    bool served =
-        node_is_guarded(at) || dialect_facts(p->request.dialect)->match == DIALECT_MATCH_LOCK;
+    bool served = node_is_guarded(at) ||
+                  dialect_facts(p->evaluation.request->dialect)->match == DIALECT_MATCH_LOCK;
     *h = (struct holding){.n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
-    *pod =
-        (struct pod){.namespace = p->request.namespace,
-                     .state = POD_RESERVED,
-                     .start = !served && request_shares(&p->request) ? POD_STARTING : POD_STARTED,
-                     .ack = POD_ACK_WAITS,
-                     .request = &p->request,
-                     .holding = h,
-                     .card = n == 0 ? -1 : (int32_t)kept[0].card};
+    *pod = (struct pod){.namespace = p->evaluation.request->namespace,
+                        .state = POD_RESERVED,
+                        .start = !served && request_shares(p->evaluation.request) ? POD_STARTING
+                                                                                  : POD_STARTED,
+                        .ack = POD_ACK_WAITS,
+                        .request = p->evaluation.request,
+                        .holding = h,
+                        .card = n == 0 ? -1 : (int32_t)kept[0].card};
     return pod;
 }
 
@@ -203,10 +204,10 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
     if (arena_failed(p->arena))
         return arena_fault(p->arena);
     assert(p->fit < p->replicas);
-    request_work(&p->request, s->node.n_cards + 8 * there->n); /* the answer lists them */
+    evaluation_work(&p->evaluation, s->node.n_cards + 8 * there->n); /* the answer lists them */
     draft_add(&s->node, pod);
     plan_charge_account(p, &s->node, pod->holding);
-    p->request.affinity_held = p->request.affinity.n > 0;
+    p->evaluation.affinity_held = p->evaluation.request->affinity.n > 0;
     p->spots[p->fit++] = (struct plan_spot){.site = s, .holding = pod->holding};
     s->replicas++;
     return OK;
@@ -215,18 +216,18 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
 static enum errc plan_place_all(struct plan *p)
 {
     /* Evaluating every node once is not limited here: filter does the same. */
-    uint64_t most = p->request.work->steps + LIMIT_PLAN_LOOKS;
+    uint64_t most = p->evaluation.work->steps + LIMIT_PLAN_LOOKS;
     while (p->fit < p->replicas && p->n_heap > 0 && !p->exhausted) {
         struct placement there _uninitialized_;
-        if (p->request.work->steps > most) {
+        if (p->evaluation.work->steps > most) {
             p->exhausted = true;
             return OK;
         }
         struct plan_site *s = plan_heap_pop(p);
-        request_work(&p->request, 1);
+        evaluation_work(&p->evaluation, 1);
         /* It was feasible when it was pushed. Since then its affinity group may have got a card on
          * another node, and other replicas may have used up the quota. */
-        if (fit_place(&s->node, &p->request, &there) != VERDICT_FITS)
+        if (fit_place(&s->node, &p->evaluation, &there) != VERDICT_FITS)
             continue;
         enum errc code = plan_put_replica(p, s, &there);
         if (code != OK)
@@ -236,18 +237,17 @@ static enum errc plan_place_all(struct plan *p)
     return OK;
 }
 
-enum errc plan_make(struct plan *p, const struct cache *c, const struct request *r,
+enum errc plan_make(struct plan *p, const struct cache *c, const struct evaluation *e,
                     uint32_t replicas, struct arena *a)
 {
-    *p = (struct plan){.arena = a, .replicas = replicas};
+    *p = (struct plan){.arena = a, .evaluation = *e, .replicas = replicas};
     p->avoids_swaps = c->settings.swap_guard == SWAP_GUARD_PREFER;
-    request_load(&p->request, r);
-    if (r->work == NULL) {
+    if (e->work == NULL) {
         work_begin(&p->own, c->nodes.n);
-        p->request.work = &p->own;
+        p->evaluation.work = &p->own;
     }
-    score_begin(&p->score, &p->request,
-                policy_choose(r->node_policy, POLICY_UNSET, c->settings.node_policy));
+    score_begin(&p->score, &p->evaluation,
+                policy_choose(e->request->node_policy, POLICY_UNSET, c->settings.node_policy));
     enum errc code = plan_open_account(p);
     if (code == OK)
         code = plan_open_sites(p, c);
@@ -256,5 +256,5 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct request 
 
 enum verdict plan_next(const struct plan *p, const struct plan_site *s)
 {
-    return plan_evaluate_beside(&s->node, &p->request, s->replicas);
+    return plan_evaluate_beside(&s->node, &p->evaluation, s->replicas);
 }

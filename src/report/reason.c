@@ -27,10 +27,11 @@ static void reason_put_named(struct buf *out, const char *what, struct str name)
 }
 
 /* Names the pod that holds the card whole or is of the same anti-affinity group. */
-static void reason_put_holder(struct buf *out, const struct node *n, const struct request *r,
+static void reason_put_holder(struct buf *out, const struct node *n, const struct evaluation *e,
                               uint32_t card, enum verdict v, enum reason_reader reader)
 {
-    request_work(r, n->n_pods);
+    const struct request *r = e->request;
+    evaluation_work(e, n->n_pods);
     const char *how = v == VERDICT_HELD_WHOLE ? "is held whole by" : "has, of the same group,";
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         bool whole = v == VERDICT_HELD_WHOLE && p->request->whole;
@@ -62,27 +63,27 @@ static void reason_put_figures(struct buf *out, const struct node *n, const stru
                (long long)reason_asked_of(n, r, card));
 }
 
-static void reason_put_quota(struct buf *out, const struct node *n, const struct request *r,
+static void reason_put_quota(struct buf *out, const struct node *n, const struct evaluation *e,
                              uint32_t card)
 {
     struct quota_refusal refusal;
-    if (fit_card_refusal(n, r, card, &refusal))
+    if (fit_card_refusal(n, e, card, &refusal))
         quota_refusal_write(&refusal, out);
 }
 
 /* What the card lacks, if it is not memory. False: it lacks memory, and nothing is written. */
-static bool reason_put_lack(struct buf *out, const struct node *n, const struct request *r,
+static bool reason_put_lack(struct buf *out, const struct node *n, const struct evaluation *e,
                             uint32_t card, enum verdict v)
 {
     const struct card *c = &n->cards[card];
     if (v == VERDICT_AFFINITY)
         buf_put(out, STR("has no pod of the group, which is on another card"));
-    else if (v == VERDICT_SWAP && swap_is_one_at_a_time(r))
+    else if (v == VERDICT_SWAP && swap_is_one_at_a_time(e->request))
         buf_put(out, STR("another pod of the node waits for the device plugin"));
     else if (v == VERDICT_SWAP)
         buf_put(out, STR("a pod of the same size waits for the device plugin on another card"));
     else if (v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED)
-        reason_put_quota(out, n, r, card);
+        reason_put_quota(out, n, e, card);
     else if (v == VERDICT_NOT_EMPTY)
         buf_printf(out, "holds %u pod%s, and is wanted whole", c->pods, c->pods == 1 ? "" : "s");
     else if (v == VERDICT_POD_LIMIT)
@@ -90,7 +91,7 @@ static bool reason_put_lack(struct buf *out, const struct node *n, const struct 
                    card_takers(c) == 1 ? "" : "s", node_card_max_pods(n, card));
     else if (v == VERDICT_NO_CORES)
         buf_printf(out, "%u%% of its compute free, %u%% asked", card_free_cores(c),
-                   request_share(r).cores);
+                   request_share(e->request).cores);
     else
         return false;
     return true;
@@ -109,63 +110,67 @@ static bool reason_is_of_parts(enum verdict v)
 
 /* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
  * container that is nearest to being feasible. */
-static uint32_t reason_evaluate_parts(const struct look *l, const struct request *r, uint32_t card,
-                                      enum verdict *ret_nearest)
+static uint32_t reason_evaluate_parts(const struct look *l, const struct evaluation *e,
+                                      uint32_t card, enum verdict *ret_nearest)
 {
+    const struct request *r = e->request;
     struct request one;
+    const struct evaluation part = evaluation_part(e, &one);
     uint32_t fit = 0;
     *ret_nearest = VERDICT_FITS;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].kind == CONTAINER_INIT && !request_by_container(r))
             continue;
         request_part(&one, r, i);
-        enum verdict v = look_card(l, &one, card);
+        enum verdict v = look_card(l, &part, card);
         fit += v == VERDICT_FITS ? 1 : 0;
         *ret_nearest = MAX_OF(*ret_nearest, v);
     }
     return fit;
 }
 
-void reason_scene_open(struct reason_scene *s, const struct node *n, const struct request *r)
+void reason_scene_open(struct reason_scene *s, const struct node *n, const struct evaluation *e)
 {
-    look_at(&s->now, n, r);
+    look_at(&s->now, n, e);
     s->kept.node = NULL;
     if (n->claims == NULL)
         return;
-    fit_keep_claims(&s->draft, n, r);
-    look_at(&s->kept, &s->draft.node, r);
+    fit_keep_claims(&s->draft, n, e);
+    look_at(&s->kept, &s->draft.node, e);
 }
 
 /* For containers that have cards of their own: whether one of them would fit. */
-static enum verdict reason_evaluate_own(const struct reason_scene *s, const struct request *r,
+static enum verdict reason_evaluate_own(const struct reason_scene *s, const struct evaluation *e,
                                         uint32_t card)
 {
     enum verdict nearest = VERDICT_FITS;
-    if (reason_evaluate_parts(&s->now, r, card, &nearest) == 0)
+    if (reason_evaluate_parts(&s->now, e, card, &nearest) == 0)
         return nearest;
-    return s->kept.node != NULL && reason_evaluate_parts(&s->kept, r, card, &nearest) == 0
+    return s->kept.node != NULL && reason_evaluate_parts(&s->kept, e, card, &nearest) == 0
                ? VERDICT_KEPT
                : VERDICT_FITS;
 }
 
-enum verdict reason_evaluate(const struct reason_scene *s, const struct request *r, uint32_t card)
+enum verdict reason_evaluate(const struct reason_scene *s, const struct evaluation *e,
+                             uint32_t card)
 {
     enum verdict nearest = VERDICT_FITS;
     bool kept = s->kept.node != NULL;
-    if (request_by_container(r))
-        return reason_evaluate_own(s, r, card);
-    enum verdict v = look_card(&s->now, r, card);
+    if (request_by_container(e->request))
+        return reason_evaluate_own(s, e, card);
+    enum verdict v = look_card(&s->now, e, card);
     if (v == VERDICT_FITS)
-        return kept && look_card(&s->kept, r, card) != VERDICT_FITS ? VERDICT_KEPT : v;
-    if (!reason_is_of_size(v) || !request_may_part(r))
+        return kept && look_card(&s->kept, e, card) != VERDICT_FITS ? VERDICT_KEPT : v;
+    if (!reason_is_of_size(v) || !request_may_part(e->request))
         return v;
-    return reason_evaluate_parts(&s->now, r, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
+    return reason_evaluate_parts(&s->now, e, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
 }
 
 /* "4 of 16 free, 24 asked by 3 containers, of which 1 would fit alone" */
-static void reason_put_parts(struct buf *out, const struct look *l, const struct request *r,
+static void reason_put_parts(struct buf *out, const struct look *l, const struct evaluation *e,
                              uint32_t card)
 {
+    const struct request *r = e->request;
     const struct node *n = l->node;
     enum verdict nearest = VERDICT_FITS;
     if (request_by_container(r)) {
@@ -173,7 +178,7 @@ static void reason_put_parts(struct buf *out, const struct look *l, const struct
                    (long long)card_free(&n->cards[card]), (long long)n->cards[card].total,
                    card_free_cores(&n->cards[card]));
         buf_printf(out, ", asked by %u containers of which %u would fit there alone", r->n_demands,
-                   reason_evaluate_parts(l, r, card, &nearest));
+                   reason_evaluate_parts(l, e, card, &nearest));
         return;
     }
     reason_put_figures(out, n, r, card);
@@ -181,7 +186,7 @@ static void reason_put_parts(struct buf *out, const struct look *l, const struct
         buf_printf(out, ", and %u%% of %u%% of its compute", request_share(r).cores,
                    card_free_cores(&n->cards[card]));
     buf_printf(out, ", by %u containers of which %u would fit there alone", request_lasting(r),
-               reason_evaluate_parts(l, r, card, &nearest));
+               reason_evaluate_parts(l, e, card, &nearest));
 }
 
 /* The difference between the two states is kept: memory, compute, or a pod of the max-pod limit. */
@@ -209,9 +214,10 @@ static void reason_put_kept(struct buf *out, const struct node *n, const struct 
     }
 }
 
-void reason_card(struct buf *out, const struct reason_scene *s, const struct request *r,
+void reason_card(struct buf *out, const struct reason_scene *s, const struct evaluation *e,
                  uint32_t card, enum verdict v, enum reason_reader reader)
 {
+    const struct request *r = e->request;
     const struct node *n = s->now.node;
     const struct node *kept = s->kept.node;
     struct uuid_room room _uninitialized_;
@@ -222,33 +228,34 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct req
     else if (v == VERDICT_UUID)
         reason_put_named(out, "", node_card_uuid(n, card, &room));
     else if (v == VERDICT_ANTI_AFFINITY || v == VERDICT_HELD_WHOLE)
-        reason_put_holder(out, n, r, card, v, reader);
+        reason_put_holder(out, n, e, card, v, reader);
     else if (v == VERDICT_KEPT && kept != NULL && !request_by_container(r))
         reason_put_kept(out, n, kept, r, card);
     else if ((reason_is_of_size(v) && request_may_part(r)) ||
              (reason_is_of_parts(v) && request_by_container(r)))
-        reason_put_parts(out, &s->now, r, card);
-    else if (!reason_put_lack(out, n, r, card, v))
+        reason_put_parts(out, &s->now, e, card);
+    else if (!reason_put_lack(out, n, e, card, v))
         reason_put_figures(out, n, r, card);
 }
 
-static uint32_t reason_count_fitting(const struct node *n, const struct request *r)
+static uint32_t reason_count_fitting(const struct node *n, const struct evaluation *e)
 {
     struct look look _uninitialized_;
     uint32_t fit = 0;
-    look_at(&look, n, r);
+    look_at(&look, n, e);
     for (uint32_t i = 0; i < n->n_cards; i++)
-        fit += look_card(&look, r, i) == VERDICT_FITS ? 1 : 0;
+        fit += look_card(&look, e, i) == VERDICT_FITS ? 1 : 0;
     return fit;
 }
 
 struct str reason_node(struct buf *scratch, struct str name, const struct node *n,
-                       const struct request *r, enum verdict v)
+                       const struct evaluation *e, enum verdict v)
 {
+    const struct request *r = e->request;
     struct quota_refusal refusal;
-    uint32_t fit = request_cards(r) > 1 && n != NULL ? reason_count_fitting(n, r) : 0;
+    uint32_t fit = request_cards(r) > 1 && n != NULL ? reason_count_fitting(n, e) : 0;
     bool few = lack_is_of_few(v, r, fit);
-    if (!few && !fit_refusal(n, r, v, &refusal))
+    if (!few && !fit_refusal(n, e, v, &refusal))
         return fit_reason(n, v, name, scratch);
     buf_clear(scratch, SIZE_MAX);
     if (few)
@@ -258,20 +265,20 @@ struct str reason_node(struct buf *scratch, struct str name, const struct node *
     return buf_str(scratch);
 }
 
-void reason_cards(struct buf *out, const struct node *n, const struct request *r)
+void reason_cards(struct buf *out, const struct node *n, const struct evaluation *e)
 {
     char bytes[512];
     struct buf one = BUF_ON(bytes);
     struct reason_scene s _uninitialized_;
-    if (n == NULL || !request_shares(r))
+    if (n == NULL || !request_shares(e->request))
         return;
-    reason_scene_open(&s, n, r);
+    reason_scene_open(&s, n, e);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (n->cards[i].absent)
             continue;
         buf_clear(&one, SIZE_MAX);
         buf_printf(&one, "; card %u: ", i);
-        reason_card(&one, &s, r, i, reason_evaluate(&s, r, i), REASON_FOR_NAMESPACE);
+        reason_card(&one, &s, e, i, reason_evaluate(&s, e, i), REASON_FOR_NAMESPACE);
         if (out->n + one.n + sizeof("; ...") > out->max) {
             buf_put(out, STR("; ..."));
             return;
@@ -319,12 +326,12 @@ static void reason_request_of_cards(struct buf *out, const struct request *r)
 }
 
 /* "1 whole card + 50% of a card", for each container its own; then what DRA is asked for. */
-void reason_request(struct buf *out, const struct request *r)
+void reason_request(struct buf *out, const struct request *r, uint32_t devices)
 {
-    bool both = r->devices == 0 || request_wants(r);
+    bool both = devices == 0 || request_wants(r);
     if (both)
         reason_request_of_cards(out, r);
-    if (r->devices > 0)
-        buf_printf(out, "%s%u card%s of a DeviceClass", both ? ", " : "", r->devices,
-                   r->devices == 1 ? "" : "s");
+    if (devices > 0)
+        buf_printf(out, "%s%u card%s of a DeviceClass", both ? ", " : "", devices,
+                   devices == 1 ? "" : "s");
 }

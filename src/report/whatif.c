@@ -67,7 +67,7 @@ static void whatif_write_spots(struct jwrite *j, const struct plan *p)
 
 static struct str whatif_reason_of(const struct whatif *w, enum verdict v, struct buf *scratch)
 {
-    const struct request *r = &w->plan.request;
+    const struct request *r = w->plan.evaluation.request;
     if (v == VERDICT_BAD_REQUEST)
         return str_of(w->fault.text);
     /* Whether one is free is not known here: so it is true in any case. */
@@ -106,9 +106,9 @@ static void whatif_put_reasons(struct buf *text, const struct whatif *w,
 static bool whatif_count_refusals(const struct whatif *w, unsigned counts[static VERDICT_COUNT])
 {
     bool valid = w->fault.code == OK;
-    for (size_t i = 0; i < w->plan.n_sites && !work_is_over(w->plan.request.work); i++)
+    for (size_t i = 0; i < w->plan.n_sites && !work_is_over(w->plan.evaluation.work); i++)
         counts[valid ? plan_next(&w->plan, &w->plan.sites[i]) : VERDICT_BAD_REQUEST]++;
-    return !work_is_over(w->plan.request.work);
+    return !work_is_over(w->plan.evaluation.work);
 }
 
 static void whatif_write_stop(struct jwrite *j, const struct whatif *w)
@@ -138,7 +138,7 @@ static void whatif_write_answer(const struct whatif *w, struct buf *out)
     char bytes[256];
     struct buf text = BUF_ON(bytes);
     struct jwrite j;
-    reason_request(&text, &w->plan.request);
+    reason_request(&text, w->plan.evaluation.request, w->plan.evaluation.devices);
     jwrite_init(&j, out);
     jwrite_object_begin(&j);
     jwrite_str_at(&j, STR("request"), buf_str(&text));
@@ -191,13 +191,14 @@ static enum errc whatif_answer(const struct cache *c, struct work *work, const s
                                uint32_t replicas, struct arena *a, struct buf *out)
 {
     struct request request;
+    struct evaluation evaluation;
     struct whatif w = {.fault = ERR_INIT};
     enum errc readable = request_read(pod, &request, &w.fault);
     w.fault.code = readable;
-    cache_resolve(c, pod->uid, &request);
+    cache_evaluation(c, pod->uid, &request, &evaluation);
     work_begin(work, c->nodes.n);
-    request.work = work;
-    enum errc code = plan_make(&w.plan, c, &request, readable == OK ? replicas : 0, a);
+    evaluation.work = work;
+    enum errc code = plan_make(&w.plan, c, &evaluation, readable == OK ? replicas : 0, a);
     w.plan.replicas = replicas;
     if (code == OK)
         code = whatif_sort_sites(&w);

@@ -200,43 +200,45 @@ void world_done(struct world *w)
 /* ---- the decision ---- */
 
 static uint64_t world_judge(struct world *w, const struct world_place *p, const struct sim_shape *s,
-                            const struct request *r)
+                            const struct evaluation *e)
 {
     if (!world_has(p->left, s->request.host))
         return SCORE_NONE;
-    if (request_wants(r) && !fit_simply(p->node, r) && plan_evaluate(p->node, r) != VERDICT_FITS)
+    if (request_wants(e->request) && !fit_simply(p->node, e) &&
+        plan_evaluate(p->node, e) != VERDICT_FITS)
         return SCORE_NONE;
     return sim_policy_score(w->settings.policy, p->node, p->left, s, &w->score);
 }
 
 /* Whether the answer depends on the place and on nothing else: an affinity group may hold a card on
  * another node. */
-static bool world_remembers(const struct world *w, const struct request *r)
+static bool world_remembers(const struct world *w, const struct evaluation *e)
 {
-    return w->memos != NULL && r->affinity.n == 0;
+    return w->memos != NULL && e->request->affinity.n == 0;
 }
 
-static uint64_t world_score(struct world *w, uint32_t shape, uint32_t at, const struct request *r)
+static uint64_t world_score(struct world *w, uint32_t shape, uint32_t at,
+                            const struct evaluation *e)
 {
     const struct sim_shape *s = &w->settings.workload->shapes[shape];
     struct world_place *p = &w->places[at];
-    if (!world_remembers(w, r))
-        return world_judge(w, p, s, r);
+    if (!world_remembers(w, e))
+        return world_judge(w, p, s, e);
     struct world_memo *m = &w->memos[(size_t)shape * w->n_places + at];
     if (m->version != p->version || m->lesson != w->lesson)
         *m = (struct world_memo){
-            .score = world_judge(w, p, s, r), .version = p->version, .lesson = w->lesson};
+            .score = world_judge(w, p, s, e), .version = p->version, .lesson = w->lesson};
     return m->score;
 }
 
 /* The place with the best score; UINT32_MAX: the pod fits nowhere. */
-static uint32_t world_choose(struct world *w, uint32_t shape, const struct request *r)
+static uint32_t world_choose(struct world *w, uint32_t shape, const struct evaluation *e)
 {
     uint64_t best = SCORE_NONE;
     uint32_t found = UINT32_MAX;
     uint32_t equal = 0;
     for (uint32_t i = 0; i < w->n_places; i++) {
-        uint64_t score = world_score(w, shape, i, r);
+        uint64_t score = world_score(w, shape, i, e);
         if (score == SCORE_NONE || score < best)
             continue;
         equal = score == best ? equal + 1 : 1;
@@ -330,17 +332,16 @@ static void world_note(struct world *w, uint32_t at, int64_t used_before)
 static enum errc world_place(struct world *w, uint32_t shape, struct pod_view *v, uint32_t *ret,
                              struct err *e)
 {
-    struct request r;
-    request_load(&r, &w->settings.workload->shapes[shape].request);
-    cache_resolve(&w->cache, v->uid, &r);
-    score_begin(&w->score, &r, w->settings.policy->policy);
-    uint32_t at = world_choose(w, shape, &r);
+    struct evaluation asked;
+    const struct request *r = &w->settings.workload->shapes[shape].request;
+    cache_evaluation(&w->cache, v->uid, r, &asked);
+    score_begin(&w->score, &asked, w->settings.policy->policy);
+    uint32_t at = world_choose(w, shape, &asked);
     *ret = at;
     if (at == UINT32_MAX)
         return OK;
     int64_t used = w->places[at].node->used;
-    enum errc code =
-        request_wants(&r) ? world_bind(w, at, &r, v, e) : world_bind_other(w, at, v, e);
+    enum errc code = request_wants(r) ? world_bind(w, at, r, v, e) : world_bind_other(w, at, v, e);
     if (code == OK)
         world_note(w, at, used);
     return code;
@@ -388,12 +389,12 @@ enum errc world_leave(struct world *w, const struct world_pod *p, struct err *re
 
 enum verdict world_refusal(const struct world *w, uint32_t shape, uint32_t place, bool *ret_host)
 {
-    struct request r;
+    struct evaluation e;
     const struct world_place *p = &w->places[place];
-    request_load(&r, &w->settings.workload->shapes[shape].request);
-    cache_resolve(&w->cache, STR("?"), &r);
-    *ret_host = !world_has(p->left, r.host);
-    return plan_evaluate(p->node, &r);
+    const struct request *r = &w->settings.workload->shapes[shape].request;
+    cache_evaluation(&w->cache, STR("?"), r, &e);
+    *ret_host = !world_has(p->left, r->host);
+    return plan_evaluate(p->node, &e);
 }
 
 int64_t world_broken(const struct world *w)

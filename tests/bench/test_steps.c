@@ -504,7 +504,7 @@ START_TEST(a_reservation_takes_so_many_steps)
     struct verbs_fixture d;
     struct bench_name name;
     struct effect effect;
-    struct request r = {.n_demands = REQUEST_DEMANDS_MAX, .work = &work};
+    struct request r = {.n_demands = REQUEST_DEMANDS_MAX};
     struct bench_cluster g = {.nodes = 1, .cards = LIMIT_CARDS, .pods = LIMIT_CARDS, .pod_mem = 60};
     verbs_open(&d);
     bench_cluster_build(&d.service.cache, &g);
@@ -517,7 +517,8 @@ START_TEST(a_reservation_takes_so_many_steps)
                                         .namespace = STR("ns"),
                                         .name = STR("p"),
                                         .node = bench_node_name(0, &name),
-                                        .request = &r}};
+                                        .request = &r,
+                                        .work = &work}};
     ck_assert_int_eq(cache_apply(&d.service.cache, &e, 1, &effect), ERR_UNAVAILABLE);
     ck_assert_uint_le(work.steps, LIMIT_APART_LOOKS + UINT64_C(32) * LIMIT_CARDS);
     ck_assert_uint_gt(work.steps, LIMIT_CARDS);

@@ -347,8 +347,9 @@ static int64_t asked(const json_t *pod, bool *ret_broken)
 static bool fits(const struct stage *s, struct str node)
 {
     struct request r = {.mem = 1, .lasting_mem = 1, .n_demands = 1, .demands = {{.mem = 1}}};
-    cache_resolve(&s->cache, STR("nobody"), &r);
-    return fit_node(cache_node(&s->cache, node), &r) == VERDICT_FITS;
+    struct evaluation evaluation;
+    cache_evaluation(&s->cache, STR("nobody"), &r, &evaluation);
+    return fit_node(cache_node(&s->cache, node), &evaluation) == VERDICT_FITS;
 }
 
 static void check_pod(const struct stage *s, const json_t *object)

@@ -72,20 +72,22 @@ static inline void set_pod(struct rig *r, struct pod_view view)
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-/* The pod's request, which must be valid, with what the cache adds to it. */
-static inline struct request asked(const struct rig *r, struct pod_view view)
+/* Reads the pod's request, which must be valid. Returns its evaluation. */
+static inline struct evaluation asked(const struct rig *r, struct pod_view view,
+                                      struct request *ret)
 {
-    struct request request;
+    struct evaluation evaluation;
     struct err e = ERR_INIT;
-    ck_assert_ok(request_read(&view, &request, &e), &e);
-    cache_resolve(&r->cache, view.uid, &request);
-    return request;
+    ck_assert_ok(request_read(&view, ret, &e), &e);
+    cache_evaluation(&r->cache, view.uid, ret, &evaluation);
+    return evaluation;
 }
 
 /* Holds a card of node n for the pod. */
 static inline enum errc take(struct rig *r, struct pod_view view)
 {
-    struct request request = asked(r, view);
+    struct request request;
+    (void)asked(r, view, &request);
     struct cache_event e = {.type = CACHE_RESERVE,
                             .reserve = {.uid = view.uid,
                                         .namespace = view.namespace,

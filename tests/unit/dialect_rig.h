@@ -20,6 +20,7 @@ struct object {
     struct pod_view pod;
     struct node_view node;
     struct request request;
+    struct evaluation evaluation; /* of the request, once it was made */
     struct err err;
     enum errc readable;
 };
@@ -196,10 +197,10 @@ static inline enum verdict fit_of(const struct rig *r, const char *containers, c
     struct object o;
     object_pod(&o, "asked", containers, "", "");
     ck_assert_int_eq(o.readable, OK);
-    cache_resolve(&r->cache, STR("asked"), &o.request);
-    enum verdict v = fit_node(node_of(r, node), &o.request);
+    cache_evaluation(&r->cache, STR("asked"), &o.request, &o.evaluation);
+    enum verdict v = fit_node(node_of(r, node), &o.evaluation);
     ret->n = 0;
-    ck_assert_int_eq(fit_place(node_of(r, node), &o.request, ret), v);
+    ck_assert_int_eq(fit_place(node_of(r, node), &o.evaluation, ret), v);
     object_end(&o);
     return v;
 }

@@ -156,7 +156,7 @@ static inline enum verdict ask_of(struct eviction_shape s, const struct str *nam
 {
     struct container_view c;
     struct filter_args args = {.pod = view_of(&s, &c), .names = names, .n = n};
-    struct evaluation j = {.verdicts = NULL};
+    struct candidates j = {.verdicts = NULL};
     arena_reset(&b.arena);
     if (evaluate(&b.service.cache, NULL, &b.service.work, &args, &b.arena, false, &j, NULL) != OK)
         return VERDICT_COUNT;

@@ -45,9 +45,10 @@ static inline void fit_fixture_open(struct rig *r, const struct node_view *node,
 static inline enum verdict fit_fixture_evaluate(const struct rig *r, const struct pod_view *pod,
                                                 struct placement *ret)
 {
-    struct request request = asked(r, *pod);
+    struct request request;
+    struct evaluation evaluation = asked(r, *pod, &request);
     const struct node *n = cache_node(&r->cache, STR("n"));
-    enum verdict v = fit_node(n, &request);
-    ck_assert_int_eq(fit_place(n, &request, ret), v);
+    enum verdict v = fit_node(n, &evaluation);
+    ck_assert_int_eq(fit_place(n, &evaluation, ret), v);
     return v;
 }

@@ -28,6 +28,7 @@ struct made {
     bool holds;
     bool done; /* its init containers are done, and the cache releases their part */
     struct request request;
+    struct evaluation evaluation; /* of the request, once it was made */
     struct placement there;
 };
 

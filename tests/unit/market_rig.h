@@ -56,16 +56,18 @@ static inline void solve(struct rig *r)
     ck_assert_uint_gt(p->market.solved, 0);
 }
 
-/* A request for some memory of each of `cards` cards. */
-static inline struct request wants(const struct rig *r, int64_t mem, uint32_t cards, int64_t cpu)
+/* *ret: a request for some memory of each of `cards` cards. Returns its evaluation. */
+static inline struct evaluation wants(const struct rig *r, int64_t mem, uint32_t cards, int64_t cpu,
+                                      struct request *ret)
 {
-    struct request q = {.mem = mem * cards,
-                        .lasting_mem = mem * cards,
-                        .cards = cards == 1 ? 0 : cards,
-                        .namespace = STR("ns"),
-                        .host = {.cpu = cpu},
-                        .n_demands = 1,
-                        .demands = {{.mem = mem * cards, .kind = CONTAINER_MAIN}}};
-    cache_resolve(&r->cache, STR("nobody"), &q);
-    return q;
+    struct evaluation evaluation;
+    *ret = (struct request){.mem = mem * cards,
+                            .lasting_mem = mem * cards,
+                            .cards = cards == 1 ? 0 : cards,
+                            .namespace = STR("ns"),
+                            .host = {.cpu = cpu},
+                            .n_demands = 1,
+                            .demands = {{.mem = mem * cards, .kind = CONTAINER_MAIN}}};
+    cache_evaluation(&r->cache, STR("nobody"), ret, &evaluation);
+    return evaluation;
 }

@@ -88,14 +88,17 @@ static inline void bound(struct rig *r, const char *uid, const char *node, const
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-static inline void ask(const struct rig *r, struct asks a, struct request *ret)
+/* Reads the request. Returns its evaluation. */
+static inline struct evaluation ask(const struct rig *r, struct asks a, struct request *ret)
 {
+    struct evaluation evaluation;
     struct container_view containers[2];
     struct pod_view view = {.uid = STR("asked")};
     struct err e = ERR_INIT;
     view_of(&a, containers, &view);
     ck_assert_msg(request_read(&view, ret, &e) == OK, "%s", e.text);
-    cache_resolve(&r->cache, STR("asked"), ret);
+    cache_evaluation(&r->cache, STR("asked"), ret, &evaluation);
+    return evaluation;
 }
 
 /* The verdict. It must be the same with and without the short way, and with and without the
@@ -105,11 +108,11 @@ static inline enum verdict fit(const struct rig *r, const char *node, struct ask
     struct request request;
     struct placement there;
     struct placement again;
-    ask(r, a, &request);
-    enum verdict v = fit_node(node_of(r, node), &request);
-    ck_assert_int_eq(fit_place(node_of(r, node), &request, &there), v);
-    request.fallback = POLICY_SPREAD;
-    ck_assert_int_eq(fit_place(node_of(r, node), &request, &again), v);
+    struct evaluation evaluation = ask(r, a, &request);
+    enum verdict v = fit_node(node_of(r, node), &evaluation);
+    ck_assert_int_eq(fit_place(node_of(r, node), &evaluation, &there), v);
+    evaluation.fallback = POLICY_SPREAD;
+    ck_assert_int_eq(fit_place(node_of(r, node), &evaluation, &again), v);
     return v;
 }
 
@@ -121,8 +124,8 @@ static inline const char *why(const struct rig *r, const char *node, struct asks
     struct quota_refusal refusal;
     struct request request;
     enum verdict v = fit(r, node, a);
-    ask(r, a, &request);
-    if (fit_refusal(node_of(r, node), &request, v, &refusal))
+    struct evaluation evaluation = ask(r, a, &request);
+    if (fit_refusal(node_of(r, node), &evaluation, v, &refusal))
         quota_refusal_write(&refusal, &to);
     buf_putc(&to, '\0');
     return text;

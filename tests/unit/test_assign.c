@@ -40,7 +40,7 @@ START_TEST(victims_take_no_more_steps_than_room)
                "\"cardpack.io/policy\":\"binpack\"", "");
     ck_assert_int_eq(o.readable, OK);
     o.request.priority = 50;
-    cache_resolve(&rigs[0].cache, STR("new"), &o.request);
+    cache_evaluation(&rigs[0].cache, STR("new"), &o.request, &o.evaluation);
     for (unsigned looks = 0; looks < 1000; looks++) {
         struct work work;
         struct arena arena;
@@ -48,12 +48,12 @@ START_TEST(victims_take_no_more_steps_than_room)
         struct placement there;
         unsigned steps = 1000;
         struct victims_question q = {
-            .node = node_of(&rigs[0], "n"), .request = &o.request, .steps = &steps};
+            .node = node_of(&rigs[0], "n"), .evaluation = &o.evaluation, .steps = &steps};
         arena_init(&arena, MIB);
-        o.request.work = &work;
+        o.evaluation.work = &work;
         work_begin(&work, 1);
         work.looks = looks;
-        bool room = fit_place(node_of(&rigs[1], "n"), &o.request, &there) == VERDICT_FITS;
+        bool room = fit_place(node_of(&rigs[1], "n"), &o.evaluation, &there) == VERDICT_FITS;
         work_begin(&work, 1);
         work.looks = looks;
         ck_assert_int_eq(victims_choose(&q, &arena, &got), OK);
@@ -116,11 +116,11 @@ START_TEST(a_quota_counts_all_containers)
     ck_assert_int_eq(rig_apply(&r, &e), OK);
     object_pod(&o, "asked", rationed[_i].containers, "", "");
     ck_assert_int_eq(o.readable, OK);
-    cache_resolve(&r.cache, STR("asked"), &o.request);
-    enum verdict v = fit_place(node_of(&r, "n"), &o.request, &there);
+    cache_evaluation(&r.cache, STR("asked"), &o.request, &o.evaluation);
+    enum verdict v = fit_place(node_of(&r, "n"), &o.evaluation, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(rationed[_i].verdict));
     if (rationed[_i].why != NULL) {
-        ck_assert(fit_refusal(node_of(&r, "n"), &o.request, v, &refusal));
+        ck_assert(fit_refusal(node_of(&r, "n"), &o.evaluation, v, &refusal));
         quota_refusal_write(&refusal, &why);
         ck_assert_str_is(buf_str(&why), rationed[_i].why);
     }
@@ -260,9 +260,9 @@ START_TEST(each_container_gets_its_own_cards)
     (void)snprintf(bytes, sizeof(bytes), "\"cardpack.io/policy\":\"%s\"", fits[_i].policy);
     object_pod(&o, "asked", fits[_i].containers, bytes, "");
     ck_assert_msg(o.readable == OK, "%s", o.err.text);
-    cache_resolve(&r.cache, STR("asked"), &o.request);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &o.request), fits[_i].verdict);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.request, &there), fits[_i].verdict);
+    cache_evaluation(&r.cache, STR("asked"), &o.request, &o.evaluation);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &o.evaluation), fits[_i].verdict);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.evaluation, &there), fits[_i].verdict);
     if (fits[_i].verdict == VERDICT_FITS) {
         put_cards(&there, &cards);
         ck_assert_str_is(buf_str(&cards), fits[_i].cards);
@@ -370,10 +370,10 @@ START_TEST(init_containers_do_not_multiply_the_search)
                INITS(SIDECAR(HAMI("1", "20")) "," C(HAMI("8", "1"))) "," MAINS(D(HAMI("1", "25"))),
                "\"cardpack.io/policy\":\"spread\"", "");
     ck_assert_int_eq(o.readable, OK);
-    cache_resolve(&r.cache, STR("asked"), &o.request);
-    o.request.work = &work;
+    cache_evaluation(&r.cache, STR("asked"), &o.request, &o.evaluation);
+    o.evaluation.work = &work;
     work_begin(&work, 1);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.request, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 10);
     ck_assert_uint_eq(there.grants[0].card, 14);
     ck_assert_uint_eq(there.grants[9].card, 15);

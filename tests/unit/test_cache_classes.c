@@ -46,13 +46,14 @@ START_TEST(implicit_names_of_classes_with_cards_are_counted)
     struct rig r;
     struct request q = {.classes = asks[_i].of, .n_classes = asks[_i].n};
     rig_init(&r);
-    cache_resolve(&r.cache, STR("p"), &q);
-    ck_assert_uint_eq(q.devices, 0);
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR("p"), &q, &evaluation);
+    ck_assert_uint_eq(evaluation.devices, 0);
     ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
     ck_assert_int_eq(class_set(&r, "gpus", "nvidia.com/gpu"), OK);
     ck_assert_int_eq(class_set(&r, "nics", NULL), OK);
-    cache_resolve(&r.cache, STR("p"), &q);
-    ck_assert_uint_eq(q.devices, asks[_i].then);
+    cache_evaluation(&r.cache, STR("p"), &q, &evaluation);
+    ck_assert_uint_eq(evaluation.devices, asks[_i].then);
     rig_done(&r);
 }
 
@@ -71,22 +72,25 @@ START_TEST(devices_of_a_class_end_with_the_cards)
     ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
     ck_assert_int_eq(reserve(&r, "p", "n1", 6), OK);
     ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    cache_resolve(&r.cache, STR_NULL, &single);
-    cache_resolve(&r.cache, STR_NULL, &pair);
-    cache_resolve(&r.cache, STR_NULL, &shared);
+    struct evaluation of_single;
+    cache_evaluation(&r.cache, STR_NULL, &single, &of_single);
+    struct evaluation of_pair;
+    cache_evaluation(&r.cache, STR_NULL, &pair, &of_pair);
+    struct evaluation of_shared;
+    cache_evaluation(&r.cache, STR_NULL, &shared, &of_shared);
     ck_assert(!request_wants(&single));
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_pair), VERDICT_FITS);
     ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
     ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &single), VERDICT_FITS);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_NO_DEVICES);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &shared), VERDICT_NO_DEVICES);
-    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_single), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_pair), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_shared), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &of_shared), VERDICT_FITS);
     struct cache_event e = {.type = CACHE_NODE_SET,
                             .node = {.name = STR("other"), .exclusive = STR("8")}};
     ck_assert_int_eq(rig_apply(&r, &e), OK);
     ck_assert(!node_of(&r, "other")->delegated);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "other"), &single), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "other"), &of_single), VERDICT_NO_DEVICES);
     rig_done(&r);
 }
 
@@ -98,22 +102,24 @@ START_TEST(devices_of_an_unknown_card_have_no_limit)
     static const struct class_request_view one[] = {MAIN("gpu", "1")};
     struct rig r;
     struct request q = {.classes = one, .n_classes = 1};
-    struct request whole = {.exclusive = 1};
+    const struct request whole = {.exclusive = 1};
+    const struct evaluation of_whole = {.request = &whole};
     struct cache_event node = {.type = CACHE_NODE_SET, .node = {.name = STR("n1")}};
     struct cache_event gone = {.type = CACHE_SLICE_GONE, .slice = {.name = STR("s")}};
     rig_init(&r);
     ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    cache_resolve(&r.cache, STR_NULL, &q);
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR_NULL, &q, &evaluation);
     if (_i == 0)
         ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
     ck_assert_int_eq(rig_apply(&r, &node), OK);
     if (_i == 1)
         ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_FITS);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &whole), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &evaluation), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_whole), VERDICT_FITS);
     ck_assert_int_eq(rig_apply(&r, &gone), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_NO_DEVICES);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &whole), VERDICT_NO_EXCLUSIVE);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &evaluation), VERDICT_NO_DEVICES);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_whole), VERDICT_NO_EXCLUSIVE);
     rig_done(&r);
 }
 
@@ -128,14 +134,15 @@ START_TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
     struct cache_event node = {.type = CACHE_NODE_SET, .node = {.name = STR("n1")}};
     rig_init(&r);
     ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    cache_resolve(&r.cache, STR_NULL, &q);
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR_NULL, &q, &evaluation);
     ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
     pod_set(&r, .uid = "a", .node = "n1");
     ck_assert_int_eq(rig_apply(&r, &node), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &evaluation), VERDICT_FITS);
     node_gone(&r, "n1");
     ck_assert_int_eq(rig_apply(&r, &node), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &q), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -154,14 +161,15 @@ START_TEST(replicas_add_to_the_claims)
     arena_init(&a, MIB);
     ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
     ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
-    cache_resolve(&r.cache, STR_NULL, &q);
-    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 5, &a), OK);
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR_NULL, &q, &evaluation);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &evaluation, 5, &a), OK);
     ck_assert_uint_eq(p.fit, 2);
     ck_assert_int_eq(plan_next(&p, &p.sites[0]),
                      _i == 0 ? VERDICT_NO_DEVICES : VERDICT_NO_EXCLUSIVE);
     ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
     ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
-    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 5, &a), OK);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &evaluation, 5, &a), OK);
     ck_assert_uint_eq(p.fit, 1);
     arena_done(&a);
     rig_done(&r);

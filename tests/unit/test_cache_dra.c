@@ -196,8 +196,9 @@ static enum verdict fits(const struct rig *r, int64_t mem)
                         .lasting_mem = mem,
                         .n_demands = 1,
                         .demands = {{.mem = mem, .kind = CONTAINER_MAIN}}};
-    cache_resolve(&r->cache, STR("?"), &q);
-    return fit_node(node_of(r, "n1"), &q);
+    struct evaluation evaluation;
+    cache_evaluation(&r->cache, STR("?"), &q, &evaluation);
+    return fit_node(node_of(r, "n1"), &evaluation);
 }
 
 START_TEST(shared_pods_get_no_card_that_is_held)
@@ -251,22 +252,24 @@ END_TEST
 START_TEST(whole_cards_by_dra_are_not_exclusive)
 {
     struct rig r;
-    struct request whole = {.exclusive = 1};
-    struct request pair = {.exclusive = 2};
+    const struct request whole = {.exclusive = 1};
+    const struct request pair = {.exclusive = 2};
+    const struct evaluation of_whole = {.request = &whole};
+    const struct evaluation of_pair = {.request = &pair};
     rig_init(&r);
     ck_assert_int_eq(table_set(&r, two, NULL, NULL), OK);
     ck_assert_int_eq(reserve(&r, "p", "n1", 6), OK);
-    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &whole), VERDICT_SHARED);
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &of_whole), VERDICT_SHARED);
     ck_assert_int_eq(class_set(&r, "other", "example.com/gpu"), OK);
     ck_assert(!node_of(&r, "n1")->delegated);
     ck_assert_int_eq(class_set(&r, "gpu", "nvidia.com/gpu"), OK);
     ck_assert(r.fx.changed && node_of(&r, "n1")->delegated);
-    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &whole), VERDICT_FITS);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_FITS);
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &of_whole), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_pair), VERDICT_FITS);
     ck_assert_int_eq(slice_set(&r, "s", 1, NAMED("d", "GPU-b")), OK);
     ck_assert_int_eq(claim_set(&r, "c", HOLDS("d")), OK);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &whole), VERDICT_FITS);
-    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &pair), VERDICT_NO_EXCLUSIVE);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_whole), VERDICT_FITS);
+    ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &of_pair), VERDICT_NO_EXCLUSIVE);
     list_begin(&r, CACHE_CLASSES);
     list_end(&r, CACHE_CLASSES);
     ck_assert(!node_of(&r, "n1")->delegated);
@@ -292,7 +295,8 @@ START_TEST(cards_of_a_plugin_that_is_gone_stay_taken)
 
     const struct container_view c = {
         .name = STR("c"), .exclusive = STR("1"), .renamed = of[_i].renamed};
-    struct request shared = {.mem = 4, .n_demands = 1, .demands = {{.mem = 4}}};
+    const struct request shared = {.mem = 4, .n_demands = 1, .demands = {{.mem = 4}}};
+    const struct evaluation evaluation = {.request = &shared};
     struct cache_event set = {.type = CACHE_POD_SET,
                               .pod = {.uid = STR("p"),
                                       .namespace = STR("ns"),
@@ -309,14 +313,14 @@ START_TEST(cards_of_a_plugin_that_is_gone_stay_taken)
     ck_assert_int_eq(rig_apply(&r, &set), OK);
     ck_assert(node_of(&r, "n1")->delegated);
     ck_assert_int_eq(node_of(&r, "n1")->exclusive, of[_i].exclusive);
-    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared),
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &evaluation),
                      of[_i].exclusive > 0 ? VERDICT_EXCLUSIVE : VERDICT_FITS);
     /* The same without the class. */
     list_begin(&r, CACHE_CLASSES);
     list_end(&r, CACHE_CLASSES);
     ck_assert_int_eq(node_of(&r, "n1")->exclusive, of[_i].exclusive);
     pod_gone(&r, "p");
-    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &shared), VERDICT_FITS);
+    ck_assert_int_eq(fit_node(node_of(&r, "n1"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
 

@@ -56,8 +56,9 @@ static enum verdict fits(const struct rig *r, const char *uid, int64_t mem, int3
                         .namespace = STR("ns"),
                         .n_demands = 1,
                         .demands = {{.mem = mem}}};
-    cache_resolve(&r->cache, str_of(uid), &q);
-    return fit_node(cache_node(&r->cache, STR("n")), &q);
+    struct evaluation evaluation;
+    cache_evaluation(&r->cache, str_of(uid), &q, &evaluation);
+    return fit_node(cache_node(&r->cache, STR("n")), &evaluation);
 }
 
 /* Two cards of 16: one with a pod of 10 that is being deleted, one with a pod of 10 that stays. */

@@ -467,9 +467,10 @@ static void compare_node(struct trial *t, int i)
         int space = (int)(k % M_SPACES);
         struct request request = request_of(&asks[k], space);
         enum verdict verdict = m_fit(&t->model, i, space, &asks[k]);
-        trial_assert(t, t->model.quota.is || fit_node(n, &request) == verdict);
-        cache_resolve(&t->cache, STR("nobody"), &request);
-        trial_assert(t, fit_node(n, &request) == verdict);
+        struct evaluation evaluation = {.request = &request};
+        trial_assert(t, t->model.quota.is || fit_node(n, &evaluation) == verdict);
+        cache_evaluation(&t->cache, STR("nobody"), &request, &evaluation);
+        trial_assert(t, fit_node(n, &evaluation) == verdict);
     }
 }
 

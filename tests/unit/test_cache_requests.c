@@ -7,8 +7,9 @@
 static bool held(const struct rig *r, const char *namespace, const char *group)
 {
     struct request request = {.namespace = str_of(namespace), .affinity = str_of(group)};
-    cache_resolve(&r->cache, STR("nobody"), &request);
-    return request.affinity_held;
+    struct evaluation evaluation;
+    cache_evaluation(&r->cache, STR("nobody"), &request, &evaluation);
+    return evaluation.affinity_held;
 }
 
 static size_t groups(const struct rig *r)
@@ -181,8 +182,9 @@ END_TEST
 static bool kept(const struct rig *r)
 {
     struct request ask = {.mem = 1, .lasting_mem = 1};
-    cache_resolve(&r->cache, STR("nobody"), &ask);
-    return fit_node(node_of(r, "n"), &ask) == VERDICT_KEPT;
+    struct evaluation evaluation;
+    cache_evaluation(&r->cache, STR("nobody"), &ask, &evaluation);
+    return fit_node(node_of(r, "n"), &evaluation) == VERDICT_KEPT;
 }
 
 START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)

@@ -529,13 +529,14 @@ START_TEST(knows_which_pods_a_plugin_confuses)
     struct rig r;
     struct object o;
     struct swap s;
+    const struct evaluation evaluation = {.request = &o.request};
     all_dialects();
     rig_init(&r);
     r.cache.settings.swap_guard = SWAP_GUARD_REQUIRE;
     set_node(&r, "n", swaps[_i].dialect);
     set_pod(&r, "a", swaps[_i].there, swaps[_i].annotations);
     object_pod(&o, "asked", swaps[_i].asks, "", "");
-    swap_find(node_of(&r, "n"), &o.request, &s);
+    swap_find(node_of(&r, "n"), &evaluation, &s);
     ck_assert_int_eq(s.cards, swaps[_i].cards);
     ck_assert(s.cards != SWAP_ONE || s.card == 2);
     object_end(&o);

@@ -203,8 +203,8 @@ static void bind_one(struct history *h, unsigned step)
     draw_containers(&h->dice, h->dialect, containers, sizeof(containers));
     object_pod(&o, uid, containers, "", "");
     ck_assert_msg(o.readable == OK, "%s: %s", containers, o.err.text);
-    cache_resolve(&h->rig.cache, STR(""), &o.request);
-    enum verdict v = fit_node(node_of(&h->rig, "n"), &o.request);
+    cache_evaluation(&h->rig.cache, STR(""), &o.request, &o.evaluation);
+    enum verdict v = fit_node(node_of(&h->rig, "n"), &o.evaluation);
     ck_assert_msg((object_reserve(&h->rig, &o) == OK) == (v == VERDICT_FITS), "%s: %s, then %s",
                   containers, verdict_name(v), verdict_name(h->rig.fx.verdict));
     if (v == VERDICT_FITS) {
@@ -347,8 +347,8 @@ static void bind_devices(struct history *h, unsigned step)
     draw_devices(&h->dice, h->dialect, &x);
     object_pod(&o, uid, x.containers, "", "");
     ck_assert_msg(o.readable == OK, "%s: %s", x.containers, o.err.text);
-    cache_resolve(&h->rig.cache, STR(""), &o.request);
-    enum verdict v = fit_node(node_of(&h->rig, "n"), &o.request);
+    cache_evaluation(&h->rig.cache, STR(""), &o.request, &o.evaluation);
+    enum verdict v = fit_node(node_of(&h->rig, "n"), &o.evaluation);
     struct account none = {.mem = {0}};
     if (x.n <= 4 && any_place(h, &x, 0, &none) != (v == VERDICT_FITS))
         ck_abort_msg("%s: %s", x.containers, verdict_name(v));

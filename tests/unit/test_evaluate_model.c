@@ -83,7 +83,7 @@ static void make_question(struct inquiry *q)
     choose_names(q);
 }
 
-static void compare_lacks(struct inquiry *q, const struct evaluation *a, const struct evaluation *b)
+static void compare_lacks(struct inquiry *q, const struct candidates *a, const struct candidates *b)
 {
     struct world *w = &q->world;
     char a_bytes[1024];
@@ -95,14 +95,14 @@ static void compare_lacks(struct inquiry *q, const struct evaluation *a, const s
         world_assert(w, lack_equal(&a->lacks[v], &b->lacks[v]));
         if (a->counts[v] == 0)
             continue;
-        lack_write(&a_text, (enum verdict)v, &a->request, a->lacks);
-        lack_write(&b_text, (enum verdict)v, &b->request, b->lacks);
+        lack_write(&a_text, (enum verdict)v, &a->evaluation, a->lacks);
+        lack_write(&b_text, (enum verdict)v, &b->evaluation, b->lacks);
         world_assert(w, str_eq(buf_str(&a_text), buf_str(&b_text)));
     }
 }
 
 /* The text that the memo has for a quota's refusal. */
-static void compare_refusal(struct inquiry *q, const struct evaluation *a, size_t i)
+static void compare_refusal(struct inquiry *q, const struct candidates *a, size_t i)
 {
     char bytes[512];
     struct buf scratch = BUF_ON(bytes);
@@ -113,10 +113,10 @@ static void compare_refusal(struct inquiry *q, const struct evaluation *a, size_
     const struct node *n = cache_node(&q->cache, q->of->names[i]);
     world_assert(&q->world, v == VERDICT_QUOTA || v == VERDICT_QUOTA_DENIED);
     world_assert(&q->world,
-                 str_eq(text, reason_node(&scratch, q->of->names[i], n, &a->request, v)));
+                 str_eq(text, reason_node(&scratch, q->of->names[i], n, &a->evaluation, v)));
 }
 
-static void compare(struct inquiry *q, const struct evaluation *a, const struct evaluation *b,
+static void compare(struct inquiry *q, const struct candidates *a, const struct candidates *b,
                     bool scored)
 {
     struct world *w = &q->world;
@@ -134,8 +134,8 @@ static void compare(struct inquiry *q, const struct evaluation *a, const struct 
 
 static void ask(struct inquiry *q)
 {
-    struct evaluation with;
-    struct evaluation without;
+    struct candidates with;
+    struct candidates without;
     struct err e = ERR_INIT;
     make_question(q);
     bool scored = once_in(&q->world, 2);

@@ -41,7 +41,7 @@ static void ask(struct setting *s, const char *percent)
 {
     struct container_view c = {.name = STR("c"), .mem = STR("1")};
     struct str names[] = {STR("n0"), STR("n1")};
-    struct evaluation j;
+    struct candidates j;
     struct err e = ERR_INIT;
     const struct filter_args args = {.pod = {.uid = STR("u"),
                                              .namespace = STR("ns"),

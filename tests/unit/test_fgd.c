@@ -194,13 +194,14 @@ static void check_score(const struct machine *n, const char *name, const struct 
     uint32_t card = 0;
     int64_t order[LIMIT_CARDS];
     struct market_ask ask;
-    struct request q = wants(&r, m->milli / 10, m->cards, m->cpu);
+    struct request q;
+    struct evaluation evaluation = wants(&r, m->milli / 10, m->cards, m->cpu, &q);
     q.models = str_of(m->model);
     bool allowed = m->model == NULL || (n->model != NULL && strcmp(m->model, n->model) == 0);
     double expected = paper_score(n, typical, count, m, &card);
     if (!allowed || expected < 0 || fabs(expected - round(expected)) < 1e-7)
         return; /* the whole part of the exact number is that of either neighbour */
-    market_ask(market_of(&r), &q, &ask);
+    market_ask(market_of(&r), &evaluation, &ask);
     ck_assert_msg(fgd_score(fgd_of(), &ask, node_of(&r, name)) == (uint32_t)expected,
                   "seed %d: %u, not %g", seed, fgd_score(fgd_of(), &ask, node_of(&r, name)),
                   expected);
@@ -258,8 +259,9 @@ START_TEST(without_expected_pods)
     fgd_learn(fgd_of(), market_of(&r));
     ck_assert_uint_eq(fgd_of()->n, 0);
     ck_assert(fgd_waste(fgd_of(), node_of(&r, "n")) == 0);
-    struct request q = wants(&r, 30, 1, 0);
-    market_ask(market_of(&r), &q, &ask);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 30, 1, 0, &q);
+    market_ask(market_of(&r), &evaluation, &ask);
     ck_assert_uint_eq(fgd_score(fgd_of(), &ask, node_of(&r, "n")), 50);
 }
 
@@ -273,8 +275,9 @@ START_TEST(no_card_has_room)
     add_node(&r, "n", 100, 1, "8", "A");
     pod_set(&r, .uid = "a", .mem = "80", .node = "n", .idx = "0");
     fgd_learn(fgd_of(), market_of(&r));
-    struct request q = wants(&r, 30, 1, 0);
-    market_ask(market_of(&r), &q, &ask);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 30, 1, 0, &q);
+    market_ask(market_of(&r), &evaluation, &ask);
     fgd_order(fgd_of(), &ask, node_of(&r, "n"), order);
     ck_assert(order[0] == MARKET_NO_COST);
     ck_assert_uint_eq(fgd_score(fgd_of(), &ask, node_of(&r, "n")), 0);

@@ -24,10 +24,11 @@ static enum verdict fit(const struct rig *r, int64_t mem)
 {
     struct request request = {.mem = mem};
     const struct node *n = cache_node(&r->cache, STR("n"));
-    enum verdict v = fit_node(n, &request);
-    cache_resolve(&r->cache, STR("nobody"), &request);
-    ck_assert_int_eq(fit_node(n, &request), v);
-    ck_assert(!fit_simply(n, &request) || v == VERDICT_FITS);
+    struct evaluation evaluation = {.request = &request};
+    enum verdict v = fit_node(n, &evaluation);
+    cache_evaluation(&r->cache, STR("nobody"), &request, &evaluation);
+    ck_assert_int_eq(fit_node(n, &evaluation), v);
+    ck_assert(!fit_simply(n, &evaluation) || v == VERDICT_FITS);
     return v;
 }
 
@@ -35,8 +36,9 @@ static uint32_t pick(const struct rig *r, int64_t mem)
 {
     ck_assert_int_eq(fit(r, mem), VERDICT_FITS);
     struct placement there;
-    struct request request = {.mem = mem};
-    ck_assert_int_eq(fit_place(node_of(r, "n"), &request, &there), VERDICT_FITS);
+    const struct request request = {.mem = mem};
+    const struct evaluation evaluation = {.request = &request};
+    ck_assert_int_eq(fit_place(node_of(r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 1);
     return there.grants[0].card;
 }

@@ -311,10 +311,11 @@ START_TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
     set_pod(&r, (struct pod_view)PLAIN("gone", "2", BOUND, .deleting = true));
     set_pod(&r, (struct pod_view)POD("claim", CONTAINERS(2, MAIN(0, "8"), MAIN(1, "12")),
                                      .anti_affinity = S("g"), .nominated = S("n")));
-    struct request request = asked(&r, (struct pod_view)PLAIN("a", "1"));
+    struct request request;
+    struct evaluation evaluation = asked(&r, (struct pod_view)PLAIN("a", "1"), &request);
     work_begin(&work, 1);
-    request.work = &work;
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    evaluation.work = &work;
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_le(work.steps, 100);
     rig_done(&r);
 }

@@ -14,14 +14,14 @@ START_TEST(a_model_that_is_used_up_is_skipped)
     shop_set(&r, "n", 16, NULL, "T4", "A100");
     shop_set(&r, "t", 16, NULL, "T4", NULL);
     ck_assert_int_eq(set_limits(&r, limits, 2), OK);
-    ask(&r, (struct asks){.mem = "4"}, &request);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    struct evaluation evaluation = ask(&r, (struct asks){.mem = "4"}, &request);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 0);
     bound(&r, "p", "t", "0", (struct asks){.mem = "1"});
-    ask(&r, (struct asks){.mem = "4"}, &request);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &request, &there), VERDICT_FITS);
+    evaluation = ask(&r, (struct asks){.mem = "4"}, &request);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 1);
-    ck_assert_int_eq(fit_card(node_of(&r, "n"), &request, 0), VERDICT_QUOTA);
+    ck_assert_int_eq(fit_card(node_of(&r, "n"), &evaluation, 0), VERDICT_QUOTA);
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "4"}), VERDICT_FITS);
     ck_assert_str_eq(why(&r, "t", (struct asks){.mem = "4"}),
                      "quota of namespace ns: cards of model T4: 1 of 1 used, 1 asked");
@@ -125,8 +125,8 @@ START_TEST(containers_part_within_it)
     ck_assert_int_eq(fit(&r, "a", (struct asks){.mem = "10", .more = "11"}), VERDICT_QUOTA_DENIED);
     limits[0].most[QUOTA_CARDS] = 1;
     ck_assert_int_eq(set_limits(&r, limits, 2), OK);
-    ask(&r, (struct asks){.mem = "5", .more = "5"}, &request);
-    ck_assert_int_eq(fit_place(node_of(&r, "a"), &request, &there), VERDICT_FITS);
+    struct evaluation evaluation = ask(&r, (struct asks){.mem = "5", .more = "5"}, &request);
+    ck_assert_int_eq(fit_place(node_of(&r, "a"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, there.grants[1].card);
     ck_assert_int_eq(fit(&r, "a", (struct asks){.mem = "7", .more = "7"}), VERDICT_TOO_LARGE);
     rig_done(&r);
@@ -184,12 +184,13 @@ START_TEST(containers_part_onto_few_cards)
     bound(&r, "p", "n", "0", (struct asks){.mem = "12"});
     bound(&r, "q", "n", "1", (struct asks){.mem = "12"});
     ck_assert_int_eq(request_read(&view, &request, &error), OK);
-    cache_resolve(&r.cache, STR_NULL, &request);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR_NULL, &request, &evaluation);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     limits[0].most[QUOTA_CARDS] = 3;
     ck_assert_int_eq(set_limits(&r, limits, 1), OK);
-    cache_resolve(&r.cache, STR_NULL, &request);
-    ck_assert_int_ne(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    cache_evaluation(&r.cache, STR_NULL, &request, &evaluation);
+    ck_assert_int_ne(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -219,12 +220,12 @@ static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, str
     struct quota_refusal y = {.limit = 0};
     (void)snprintf(name, sizeof(name), "n%u", i);
     const struct node *n = node_of(r, name);
-    ask(r, a, &request);
-    enum verdict v = fit_node(n, &request);
-    bool said = fit_refusal(n, &request, v, &x);
-    request.memo = memo;
-    ck_assert_int_eq(fit_node(n, &request), v);
-    ck_assert(fit_refusal(n, &request, v, &y) == said);
+    struct evaluation evaluation = ask(r, a, &request);
+    enum verdict v = fit_node(n, &evaluation);
+    bool said = fit_refusal(n, &evaluation, v, &x);
+    evaluation.memo = memo;
+    ck_assert_int_eq(fit_node(n, &evaluation), v);
+    ck_assert(fit_refusal(n, &evaluation, v, &y) == said);
     ck_assert(x.scope == y.scope && x.kind == y.kind && x.used == y.used && x.asked == y.asked);
     ck_assert(str_eq(x.name, y.name));
     return v;

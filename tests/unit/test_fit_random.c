@@ -203,10 +203,10 @@ static void ask(struct trial *t, struct made *m)
     make_pod(t, m, t->n_asked++);
     if (request_read(&m->view, &m->request, NULL) != OK || !request_wants(&m->request))
         return;
-    cache_resolve(&t->rig.cache, m->view.uid, &m->request);
+    cache_evaluation(&t->rig.cache, m->view.uid, &m->request, &m->evaluation);
     const struct node *n = node_of(&t->rig, "n");
-    enum verdict v = fit_node(n, &m->request);
-    trial_assert(t, fit_place(n, &m->request, &there) == v);
+    enum verdict v = fit_node(n, &m->evaluation);
+    trial_assert(t, fit_place(n, &m->evaluation, &there) == v);
     hunt(t, &m->request, &h);
     if (v == VERDICT_FITS)
         trial_assert(t, h.node_does);
@@ -315,11 +315,11 @@ static bool fits(struct trial *t, struct made *m)
 {
     static struct work work;
     struct placement there;
-    cache_resolve(&t->rig.cache, m->view.uid, &m->request);
+    cache_evaluation(&t->rig.cache, m->view.uid, &m->request, &m->evaluation);
     work_begin(&work, 1);
-    m->request.work = &work;
-    enum verdict v = fit_place(node_of(&t->rig, "n"), &m->request, &there);
-    m->request.work = NULL;
+    m->evaluation.work = &work;
+    enum verdict v = fit_place(node_of(&t->rig, "n"), &m->evaluation, &there);
+    m->evaluation.work = NULL;
     ck_assert(!work_is_over(&work));
     return v == VERDICT_FITS;
 }

@@ -302,11 +302,12 @@ START_TEST(says_why)
     enum verdict v = fit_fixture_evaluate(&r, &rows[_i].ask, &there);
     ck_assert_str_eq(verdict_name(v), verdict_name(rows[_i].verdict));
     ck_assert(v == VERDICT_FITS || verdict_unresolvable(v) == rows[_i].unresolvable);
-    struct request request = asked(&r, rows[_i].ask);
+    struct request request;
+    struct evaluation evaluation = asked(&r, rows[_i].ask, &request);
     const struct node *n = cache_node(&r.cache, STR("n"));
     for (uint32_t i = 0; n != NULL && request_shares(&request) && i < n->n_cards; i++) {
         if (rows[_i].cards[0] != V(FITS) || rows[_i].cards[1] != V(FITS))
-            ck_assert_str_eq(verdict_name(fit_card(n, &request, i)),
+            ck_assert_str_eq(verdict_name(fit_card(n, &evaluation, i)),
                              verdict_name(rows[_i].cards[i]));
     }
     /* A bind gives the same verdict, and keeps what it holds. */

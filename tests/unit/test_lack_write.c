@@ -168,15 +168,15 @@ static struct arena arena;
 static void evaluate_nodes(const struct rig *r, const struct pod_view *ask, const struct str *names,
                            size_t n, struct buf *out)
 {
-    struct evaluation j;
+    struct candidates j;
     struct err e = ERR_INIT;
     struct filter_args args = {
         .pod = *ask, .has_pod = true, .by_name = true, .names = names, .n = n};
     ck_assert_ok(evaluate(&r->cache, NULL, &work, &args, &arena, false, &j, &e), &e);
     ck_assert_uint_eq(j.counts[VERDICT_FITS], 0);
-    ck_assert_ptr_null(j.request.lack);
+    ck_assert_ptr_null(j.evaluation.lack);
     enum verdict v = (enum verdict)j.verdicts[0];
-    lack_write(out, v, &j.request, j.lacks);
+    lack_write(out, v, &j.evaluation, j.lacks);
 }
 
 START_TEST(says_what_is_asked_and_what_is_there)
@@ -263,6 +263,7 @@ START_TEST(stays_within_its_bytes)
     struct lack l = {
         .n_models = LACK_MODELS, .more_models = true, .unnamed = UINT64_MAX, .named = UINT64_MAX};
     struct request r = {.mem = REQUEST_MEM_MAX, .cards = 64, .priority = INT32_MIN};
+    const struct evaluation evaluation = {.request = &r};
     r.models = r.uuids = r.affinity = r.anti_affinity = str_of(long_text(wish, sizeof(wish)));
     for (size_t i = 0; i < LACK_MODELS; i++)
         l.models[i] = str_of(long_text(model[i], sizeof(model[i])));
@@ -270,7 +271,7 @@ START_TEST(stays_within_its_bytes)
     l.held = l.foes = l.pods = l.exclusive = UINT64_MAX;
     l.unhealthy = l.cordoned = l.aside = UINT64_MAX;
     sums[_i] = l;
-    lack_write(&text, (enum verdict)_i, &r, sums);
+    lack_write(&text, (enum verdict)_i, &evaluation, sums);
     ck_assert(!buf_failed(&text));
 
     /* Wherever there are figures at all: HELD_ELSEWHERE has none here, as the pod holds nothing. */

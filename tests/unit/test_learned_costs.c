@@ -69,10 +69,11 @@ START_TEST(kinds_of_no_card_are_freed)
     ck_assert_uint_ne(node_of(&r, "n")->cards[0].kind, node_of(&r, "m")->cards[0].kind);
     ck_assert_int_gt(market_value(market_of(&r), node_of(&r, "n")), 0);
     ck_assert_int_gt(market_value(market_of(&r), node_of(&r, "m")), 0);
-    struct request q = wants(&r, 90, 1, 1000);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 90, 1, 1000, &q);
     for (enum policy policy = POLICY_FGD; policy <= POLICY_BID_PRICE; policy++) {
         struct score score;
-        score_begin(&score, &q, policy);
+        score_begin(&score, &evaluation, policy);
         ck_assert_int_eq(score.policy, policy);
         ck_assert_uint_gt(score_node(&score, node_of(&r, "n")), SCORE_NONE + 2);
     }
@@ -115,10 +116,10 @@ START_TEST(kinds_of_many_cards_take_the_place_of_rare_ones)
 
 END_TEST
 
-static uint32_t card_of(const struct request *q, const char *node)
+static uint32_t card_of(const struct evaluation *e, const char *node)
 {
     struct placement there;
-    ck_assert_int_eq(fit_place(node_of(&r, node), q, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, node), e, &there), VERDICT_FITS);
     return there.grants[0].card;
 }
 
@@ -143,27 +144,28 @@ START_TEST(the_card_of_least_cost)
     pod_set(&r, .uid = "a", .mem = "30", .node = "n", .idx = "0", .phase = "Running");
     pod_set(&r, .uid = "b", .mem = "20", .node = "n", .idx = "1", .phase = "Running");
     pod_set(&r, .uid = "c", .mem = "5", .node = "n", .idx = "2", .phase = "Running");
-    struct request q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 0);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 0);
     learn(with_costs[_i]);
-    q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 1);
+    evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 1);
     /* A policy for cards of the pod or of the node comes first. */
-    q = wants(&r, 50, 1, 1000);
+    evaluation = wants(&r, 50, 1, 1000, &q);
     q.card_policy = POLICY_SPREAD;
-    ck_assert_uint_eq(card_of(&q, "n"), 2);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 2);
     /* That of the configuration does so if it is spread, or if the pod's policy for nodes has no
      * costs. */
     r.cache.settings.card_policy = POLICY_BINPACK;
-    q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 1);
-    q = wants(&r, 50, 1, 1000);
+    evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 1);
+    evaluation = wants(&r, 50, 1, 1000, &q);
     q.node_policy = POLICY_BINPACK;
-    cache_resolve(&r.cache, STR("nobody"), &q);
-    ck_assert_uint_eq(card_of(&q, "n"), 0);
+    cache_evaluation(&r.cache, STR("nobody"), &q, &evaluation);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 0);
     r.cache.settings.card_policy = POLICY_SPREAD;
-    q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 2);
+    evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 2);
     r.cache.settings.card_policy = POLICY_UNSET;
     set_node(&r, (struct node_view){.name = STR("n"),
                                     .mem = STR("300"),
@@ -171,13 +173,13 @@ START_TEST(the_card_of_least_cost)
                                     .cpu = STR("16"),
                                     .model = STR("A"),
                                     .placement = STR("spread")});
-    q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 2);
+    evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 2);
     /* A policy with costs for cards alone. */
     r.cache.settings.node_policy = POLICY_BINPACK;
-    q = wants(&r, 50, 1, 1000);
+    evaluation = wants(&r, 50, 1, 1000, &q);
     q.card_policy = with_costs[_i];
-    ck_assert_uint_eq(card_of(&q, "n"), 1);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 1);
 }
 
 END_TEST
@@ -190,8 +192,9 @@ START_TEST(a_card_that_is_not_feasible)
     pod_set(&r, .uid = "b", .mem = "20", .node = "n", .idx = "1", .phase = "Running");
     learn(with_costs[_i]);
     health_set(&r, "n", "1");
-    struct request q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_ne(card_of(&q, "n"), 1);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_ne(card_of(&evaluation, "n"), 1);
 }
 
 END_TEST
@@ -204,13 +207,15 @@ START_TEST(beside_an_equal_pod_that_waits)
     learn(with_costs[_i]);
     pod_set(&r, .uid = "waits", .mem = "40", .node = "n", .idx = "0", .assume = "5",
             .assigned = "false");
-    struct request q = wants(&r, 40, 1, 1000);
-    struct request other = wants(&r, 39, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 0);
-    ck_assert_uint_ne(card_of(&other, "n"), 0);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 40, 1, 1000, &q);
+    struct request other;
+    struct evaluation of_other = wants(&r, 39, 1, 1000, &other);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 0);
+    ck_assert_uint_ne(card_of(&of_other, "n"), 0);
     pod_set(&r, .uid = "waits", .mem = "40", .node = "n", .idx = "0", .assume = "5",
             .assigned = "true");
-    ck_assert_uint_ne(card_of(&q, "n"), 0);
+    ck_assert_uint_ne(card_of(&evaluation, "n"), 0);
 }
 
 END_TEST
@@ -234,16 +239,17 @@ START_TEST(several_cards_come_from_one_numa_node)
     pod_set(&r, .uid = "b", .mem = "35", .node = "n", .idx = "2", .phase = "Running");
     pod_set(&r, .uid = "c", .mem = "20", .node = "n", .idx = "1", .phase = "Running");
     pod_set(&r, .uid = "d", .mem = "20", .node = "n", .idx = "3", .phase = "Running");
-    struct request q = wants(&r, 30, 2, 1000);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &there), VERDICT_FITS);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 30, 2, 1000, &q);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert(there.grants[0].card == 0 && there.grants[1].card == 2);
     learn(POLICY_BID_PRICE);
-    q = wants(&r, 30, 2, 1000);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &there), VERDICT_FITS);
+    evaluation = wants(&r, 30, 2, 1000, &q);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert(there.grants[0].card == 1 && there.grants[1].card == 3);
     /* Card 1 alone is the cheapest, but its neighbour is full. */
     pod_set(&r, .uid = "e", .mem = "80", .node = "n", .idx = "3", .phase = "Running");
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert(there.grants[0].card == 0 && there.grants[1].card == 2);
 }
 
@@ -267,12 +273,13 @@ START_TEST(containers_on_different_cards)
     pod_set(&r, .uid = "x", .mem = "40", .node = "n", .idx = "2", .phase = "Running");
     pod_set(&r, .uid = "y", .mem = "20", .node = "n", .idx = "1", .phase = "Running");
     pod_set(&r, .uid = "z", .mem = "5", .node = "n", .idx = "0", .phase = "Running");
-    struct request q = asked(&r, v);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &binpack), VERDICT_FITS);
+    struct request q;
+    struct evaluation evaluation = asked(&r, v, &q);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &binpack), VERDICT_FITS);
     ck_assert_uint_eq(binpack.n, 2);
     learn(with_costs[_i]);
-    q = asked(&r, v);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &there), VERDICT_FITS);
+    evaluation = asked(&r, v, &q);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 2);
     for (uint32_t i = 0; i < 2; i++)
         ck_assert_uint_eq(there.grants[i].card, binpack.grants[i].card);
@@ -297,15 +304,15 @@ static void add_pods(uint64_t *random, const char *node, int64_t cards)
     }
 }
 
-static const char *best_node(const struct request *q, const char *const *names, size_t n)
+static const char *best_node(const struct evaluation *e, const char *const *names, size_t n)
 {
     struct score score;
     uint64_t most = SCORE_NONE;
     const char *best = NULL;
-    score_begin(&score, q,
-                policy_choose(q->node_policy, POLICY_UNSET, r.cache.settings.node_policy));
+    score_begin(&score, e,
+                policy_choose(e->request->node_policy, POLICY_UNSET, r.cache.settings.node_policy));
     for (size_t i = 0; i < n; i++) {
-        if (fit_node(node_of(&r, names[i]), q) != VERDICT_FITS)
+        if (fit_node(node_of(&r, names[i]), e) != VERDICT_FITS)
             continue;
         uint64_t its = score_node(&score, node_of(&r, names[i]));
         ck_assert(its > SCORE_NONE && its < SCORE_BEST);
@@ -331,14 +338,15 @@ START_TEST(a_plan_agrees_with_reservations)
     learn(with_costs[_i % 2]);
     r.cache.settings.swap_guard = SWAP_GUARD_OFF;
     uint32_t cards = 1 + seeded_draw(&random, 2);
-    struct request q = wants(&r, 1 + seeded_draw(&random, 60), cards, 1000);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 1 + seeded_draw(&random, 60), cards, 1000, &q);
     arena_init(&a, (size_t)1 << 20);
-    ck_assert_int_eq(plan_make(&plan, &r.cache, &q, 8, &a), OK);
+    ck_assert_int_eq(plan_make(&plan, &r.cache, &evaluation, 8, &a), OK);
     for (uint32_t i = 0; i < plan.fit; i++) {
         char uid[NAME_BYTES];
         (void)snprintf(uid, sizeof(uid), "r%u", i);
-        struct request again = q;
-        cache_resolve(&r.cache, str_of(uid), &again);
+        struct evaluation again;
+        cache_evaluation(&r.cache, str_of(uid), &q, &again);
         const char *best = best_node(&again, names, COUNT_OF(names));
         ck_assert_ptr_nonnull(best);
         ck_assert_str_is(plan.spots[i].site->real->name, best);
@@ -347,7 +355,7 @@ START_TEST(a_plan_agrees_with_reservations)
                                             .namespace = STR("ns"),
                                             .name = str_of(uid),
                                             .node = str_of(best),
-                                            .request = &again}};
+                                            .request = &q}};
         ck_assert_int_eq(rig_apply(&r, &e), OK);
         const struct holding *h = pod_of(&r, uid)->holding;
         ck_assert_uint_eq(h->n_shares, plan.spots[i].holding->n_shares);
@@ -355,8 +363,8 @@ START_TEST(a_plan_agrees_with_reservations)
             ck_assert_msg(h->shares[k].card == plan.spots[i].holding->shares[k].card,
                           "seed %d replica %u", _i, i);
     }
-    struct request after = q;
-    cache_resolve(&r.cache, STR("nobody"), &after);
+    struct evaluation after;
+    cache_evaluation(&r.cache, STR("nobody"), &q, &after);
     ck_assert(plan.fit == 8 || best_node(&after, names, COUNT_OF(names)) == NULL);
     arena_done(&a);
 }
@@ -381,11 +389,13 @@ START_TEST(room_is_kept_where_the_pod_goes)
                                   .containers = &c,
                                   .n_containers = 1,
                                   .n_mains = 1});
-    struct request high = wants(&r, 30, 1, 1000);
+    struct request high;
+    struct evaluation of_high = wants(&r, 30, 1, 1000, &high);
     high.priority = 100; /* it keeps nothing for the nominee */
-    ck_assert_uint_eq(card_of(&high, "n"), 1);
-    struct request q = wants(&r, 50, 1, 1000);
-    ck_assert_uint_eq(card_of(&q, "n"), 0);
+    ck_assert_uint_eq(card_of(&of_high, "n"), 1);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 50, 1, 1000, &q);
+    ck_assert_uint_eq(card_of(&evaluation, "n"), 0);
 }
 
 END_TEST
@@ -396,8 +406,9 @@ START_TEST(a_pod_without_cards)
     struct score score;
     add_node(&r, "n", 100, 2, "16", "A");
     learn(with_costs[_i]);
-    struct request q = wants(&r, 0, 1, 4000);
-    score_begin(&score, &q, with_costs[_i]);
+    struct request q;
+    struct evaluation evaluation = wants(&r, 0, 1, 4000, &q);
+    score_begin(&score, &evaluation, with_costs[_i]);
     ck_assert_uint_gt(score_node(&score, node_of(&r, "n")), SCORE_NONE);
 }
 

@@ -18,6 +18,7 @@ enum {
 };
 
 static struct rig r;
+static struct request wish; /* of the pod that a test asks about */
 
 static void set_up(void)
 {
@@ -107,8 +108,8 @@ static void place(struct made *m, const char *node)
     struct grant_view grants[REQUEST_CARDS_MAX];
     char idx[NAME_BYTES];
     struct placement there;
-    struct request q = asked(&r, m->view);
-    ck_assert_int_eq(fit_place(node_of(&r, node), &q, &there), VERDICT_FITS);
+    struct evaluation evaluation = asked(&r, m->view, &wish);
+    ck_assert_int_eq(fit_place(node_of(&r, node), &evaluation, &there), VERDICT_FITS);
     for (uint32_t i = 0; i < there.n; i++)
         grants[i] = (struct grant_view){.card = there.grants[i].card, .mem = there.grants[i].mem};
     (void)snprintf(idx, sizeof(idx), "%u", there.grants[0].card);
@@ -117,7 +118,7 @@ static void place(struct made *m, const char *node)
     m->view.assigned = STR("true");
     if (there.n == 1)
         m->view.idx = str_of(idx);
-    m->view.has_allocation = m->view.former.allocation = there.n > 1 || !request_plain(&q);
+    m->view.has_allocation = m->view.former.allocation = there.n > 1 || !request_plain(&wish);
     m->view.grants = grants;
     m->view.n_grants = there.n;
     set_pod(&r, m->view);
@@ -273,19 +274,19 @@ static void check_cost(struct made *m, const char *name, int seed)
 {
     const struct node *n = node_of(&r, name);
     uint32_t left[LIMIT_CARDS] = {0};
-    struct request q = asked(&r, m->view);
+    struct evaluation evaluation = asked(&r, m->view, &wish);
     struct market_ask ask;
     int64_t order[LIMIT_CARDS];
     int64_t before = market_value(market_of(&r), n);
-    market_ask(market_of(&r), &q, &ask);
+    market_ask(market_of(&r), &evaluation, &ask);
     int64_t cost = market_cost(&ask, n);
     market_order(&ask, n, order);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        bool fits = fit_card(n, &q, i) == VERDICT_FITS;
+        bool fits = fit_card(n, &evaluation, i) == VERDICT_FITS;
         ck_assert_msg((order[i] != MARKET_NO_COST) == fits, "seed %d %s card %u", seed, m->uid, i);
-        ck_assert(!fits || request_cards(&q) > 1 || order[i] >= cost);
+        ck_assert(!fits || request_cards(&wish) > 1 || order[i] >= cost);
     }
-    if (fit_node(n, &q) != VERDICT_FITS)
+    if (fit_node(n, &evaluation) != VERDICT_FITS)
         return;
     for (uint32_t i = 0; i < n->n_cards; i++)
         left[i] = naive_left(&n->cards[i]);
@@ -358,8 +359,8 @@ START_TEST(the_order_of_cards_does_not_matter)
         struct made made;
         struct market_ask ask;
         make_pod(&random, 500 + i, &made);
-        struct request q = asked(&r, made.view);
-        market_ask(m, &q, &ask);
+        struct evaluation evaluation = asked(&r, made.view, &wish);
+        market_ask(m, &evaluation, &ask);
         ck_assert_int_eq(market_cost(&ask, node_of(&r, "n")), market_cost(&ask, node_of(&r, "m")));
     }
 }
@@ -400,17 +401,18 @@ START_TEST(more_kinds_than_the_table_has)
     ck_assert_uint_eq(node_of(&r, "k83")->cards[1].kind, MARKET_KINDS);
     see(market_of(&r), (struct shape){.mem = 30, .cards = 1, .cpu = 1000}, 20);
     solve(&r);
-    struct request small = wants(&r, 10, 1, 1000);
-    struct request large = wants(&r, 180, 1, 1000); /* larger than the last kind that is known */
+    struct request both[2]; /* one smaller, one larger than the last kind that is known */
+    struct evaluation of_small = wants(&r, 10, 1, 1000, &both[0]);
+    struct evaluation of_large = wants(&r, 180, 1, 1000, &both[1]);
     struct score score;
-    score_begin(&score, &small, POLICY_BID_PRICE);
+    score_begin(&score, &of_small, POLICY_BID_PRICE);
     ck_assert_uint_gt(score_node(&score, node_of(&r, "k83")), SCORE_NONE + 2);
-    score_begin(&score, &large, POLICY_BID_PRICE);
-    ck_assert_int_eq(fit_node(node_of(&r, "k83"), &large), VERDICT_FITS);
+    score_begin(&score, &of_large, POLICY_BID_PRICE);
+    ck_assert_int_eq(fit_node(node_of(&r, "k83"), &of_large), VERDICT_FITS);
     ck_assert_uint_gt(score_node(&score, node_of(&r, "k83")), SCORE_NONE);
     ck_assert_uint_lt(score_node(&score, node_of(&r, "k83")), SCORE_BEST);
     struct placement there;
-    ck_assert_int_eq(fit_place(node_of(&r, "k83"), &large, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "k83"), &of_large, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 0);
 }
 
@@ -425,10 +427,11 @@ START_TEST(a_node_without_cpu_figures)
     add_node(&r, "m", 100, 4, "8", "A");
     see(market_of(&r), (struct shape){.mem = 30, .cards = 1, .cpu = 4000}, 20);
     solve(&r);
-    struct request cores = wants(&r, 30, 1, 8000);
-    struct request none = wants(&r, 30, 1, 0);
-    market_ask(market_of(&r), &cores, &with);
-    market_ask(market_of(&r), &none, &without);
+    struct request both[2];
+    struct evaluation of_cores = wants(&r, 30, 1, 8000, &both[0]);
+    struct evaluation of_none = wants(&r, 30, 1, 0, &both[1]);
+    market_ask(market_of(&r), &of_cores, &with);
+    market_ask(market_of(&r), &of_none, &without);
     ck_assert_int_eq(market_cost(&with, node_of(&r, "n")), market_cost(&without, node_of(&r, "n")));
     ck_assert_int_gt(market_cost(&with, node_of(&r, "m")), market_cost(&without, node_of(&r, "m")));
     check_value(node_of(&r, "n"), 0);
@@ -449,10 +452,10 @@ START_TEST(cards_out_of_use)
     int64_t two = market_value(market_of(&r), node_of(&r, "n"));
     ck_assert_int_lt(two, three);
     check_value(node_of(&r, "n"), 0);
-    struct request q = wants(&r, 50, 1, 0);
+    struct evaluation evaluation = wants(&r, 50, 1, 0, &wish);
     struct market_ask ask;
     int64_t order[LIMIT_CARDS];
-    market_ask(market_of(&r), &q, &ask);
+    market_ask(market_of(&r), &evaluation, &ask);
     market_order(&ask, node_of(&r, "n"), order);
     ck_assert(order[1] == MARKET_NO_COST && order[0] != MARKET_NO_COST);
     health_set(&r, "n", "0,1,2");
@@ -474,8 +477,8 @@ START_TEST(equal_pods_go_together)
     see(market_of(&r), (struct shape){.mem = 100, .cards = 1}, 20);
     pod_set(&r, .uid = "a", .mem = "100", .node = "n", .idx = "0", .phase = "Running");
     solve(&r);
-    struct request q = wants(&r, 100, 1, 0);
-    market_ask(market_of(&r), &q, &ask);
+    struct evaluation evaluation = wants(&r, 100, 1, 0, &wish);
+    market_ask(market_of(&r), &evaluation, &ask);
     ck_assert_int_eq(market_of(&r)->drain, 50000);
     ck_assert_int_ge(market_cost(&ask, node_of(&r, "m")),
                      market_cost(&ask, node_of(&r, "n")) + 50000 / 8);
@@ -498,16 +501,16 @@ START_TEST(nodes_that_few_can_stand_in_for_are_kept)
     m->placed = m->departed = 100;
     solve(&r);
     ck_assert_int_eq(m->reserve, 300000);
-    struct request one = wants(&r, 50, 1, 1000);
-    market_ask(m, &one, &ask);
+    struct evaluation of_one = wants(&r, 50, 1, 1000, &wish);
+    market_ask(m, &of_one, &ask);
     int64_t kept = market_cost(&ask, node_of(&r, "m0"));
     int64_t other = market_cost(&ask, node_of(&r, "n0"));
     m->reserve = 0;
     ck_assert_int_eq(market_cost(&ask, node_of(&r, "m0")), kept - 300000);
     ck_assert_int_eq(market_cost(&ask, node_of(&r, "n0")), other);
     m->reserve = 300000;
-    struct request eight = wants(&r, 100, 8, 120000);
-    market_ask(m, &eight, &ask);
+    struct evaluation of_eight = wants(&r, 100, 8, 120000, &wish);
+    market_ask(m, &of_eight, &ask);
     int64_t its = market_cost(&ask, node_of(&r, "m0"));
     m->reserve = 0;
     ck_assert_int_eq(market_cost(&ask, node_of(&r, "m0")), its);
@@ -524,20 +527,20 @@ START_TEST(no_prices_yet)
     struct score binpack;
     add_node(&r, "n", 100, 2, "8", "A");
     pod_set(&r, .uid = "a", .mem = "10", .node = "n", .idx = "1", .phase = "Running");
-    struct request q = wants(&r, 30, 1, 1000);
-    market_ask(market_of(&r), &q, &ask);
+    struct evaluation evaluation = wants(&r, 30, 1, 1000, &wish);
+    market_ask(market_of(&r), &evaluation, &ask);
     ck_assert_int_eq(market_cost(&ask, node_of(&r, "n")), MARKET_NO_COST);
     ck_assert_int_eq(market_value(market_of(&r), node_of(&r, "n")), 0);
     for (enum policy p = POLICY_FGD; p <= POLICY_BID_PRICE; p++) {
-        score_begin(&score, &q, p);
-        score_begin(&binpack, &q, POLICY_BINPACK);
+        score_begin(&score, &evaluation, p);
+        score_begin(&binpack, &evaluation, POLICY_BINPACK);
         ck_assert_uint_eq(score_node(&score, node_of(&r, "n")),
                           score_node(&binpack, node_of(&r, "n")));
-        ck_assert_int_eq(learned_costs_able(q.learned, p), POLICY_BINPACK);
+        ck_assert_int_eq(learned_costs_able(evaluation.learned, p), POLICY_BINPACK);
         ck_assert_int_eq(learned_costs_able(NULL, p), POLICY_BINPACK);
     }
     ck_assert_int_eq(learned_costs_able(NULL, POLICY_SPREAD), POLICY_SPREAD);
-    ck_assert_int_eq(fit_place(node_of(&r, "n"), &q, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 1);
 }
 

@@ -212,9 +212,10 @@ START_TEST(a_node_of_very_many_cards)
     see(market_of(&r), (struct shape){.mem = 1, .cards = 1, .cpu = 100000}, 10);
     solve(&r);
     const struct node *n = node_of(&r, "n");
-    struct request one = wants(&r, 1, 1, 100000);
+    struct request one;
+    struct evaluation of_one = wants(&r, 1, 1, 100000, &one);
     struct market_ask ask;
-    market_ask(market_of(&r), &one, &ask);
+    market_ask(market_of(&r), &of_one, &ask);
     ck_assert_int_gt(market_value(market_of(&r), n), 0);
     ck_assert_int_ge(market_cost(&ask, n), 0);
 }

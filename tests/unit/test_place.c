@@ -77,17 +77,18 @@ END_TEST
 START_TEST(containers_part_where_no_label_binds_them)
 {
     struct request r = {.mem = 11, .lasting_mem = 11};
+    const struct evaluation evaluation = {.request = &r};
     struct placement there;
     struct rig rig;
     rig_init(&rig);
     node_set(&rig, "n", "16", "2", NULL);
     add(&r, CONTAINER_MAIN, 0, 6);
     add(&r, CONTAINER_MAIN, 1, 5);
-    ck_assert_int_eq(fit_place(node_of(&rig, "n"), &r, &there), VERDICT_FITS);
+    ck_assert_int_eq(fit_place(node_of(&rig, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 2);
     ck_assert_uint_ne(there.grants[0].card, there.grants[1].card);
     r.cards = 1; /* aliyun.com/gpu-count: "1" */
-    ck_assert_int_eq(fit_place(node_of(&rig, "n"), &r, &there), VERDICT_TOO_LARGE);
+    ck_assert_int_eq(fit_place(node_of(&rig, "n"), &evaluation, &there), VERDICT_TOO_LARGE);
     rig_done(&rig);
 }
 

@@ -232,8 +232,9 @@ static bool has_exclusive(const struct node *n, const struct request *r)
 }
 
 /* Looks at every node. */
-static const struct node *choose(struct draw *d, const struct request *r)
+static const struct node *choose(struct draw *d, const struct evaluation *e)
 {
+    const struct request *r = e->request;
     const struct cache *c = &d->rig.cache;
     enum policy policy = policy_choose(r->node_policy, POLICY_UNSET, c->settings.node_policy);
     const struct node *best = NULL;
@@ -242,7 +243,7 @@ static const struct node *choose(struct draw *d, const struct request *r)
     for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
          n = cache_next_node(c, &cursor)) {
         uint64_t score = 0;
-        if (fit_node(n, r) != VERDICT_FITS || !has_exclusive(n, r))
+        if (fit_node(n, e) != VERDICT_FITS || !has_exclusive(n, r))
             continue;
         if (request_shares(r))
             score = score_share(n, fit_cost(n, r), policy);
@@ -270,11 +271,11 @@ static void check_spot(struct draw *d, const struct plan_spot *spot, const struc
 /* Reserves the replicas: they must go where the plan says, and no further replica may fit. */
 static void follow(struct draw *d, const struct plan *plan, const struct request *r)
 {
-    struct request asked = *r;
+    struct evaluation evaluation;
     for (uint32_t i = 0; i <= plan->fit; i++) {
         struct str uid = spell(d, "r", i);
-        cache_resolve(&d->rig.cache, uid, &asked);
-        const struct node *n = choose(d, &asked);
+        cache_evaluation(&d->rig.cache, uid, r, &evaluation);
+        const struct node *n = choose(d, &evaluation);
         if (i == plan->fit) {
             draw_assert(d, n == NULL || plan->fit == plan->replicas);
             break;
@@ -285,13 +286,13 @@ static void follow(struct draw *d, const struct plan *plan, const struct request
                                             .namespace = r->namespace,
                                             .name = STR("p"),
                                             .node = n->name,
-                                            .request = &asked}};
+                                            .request = r}};
         draw_assert(d, rig_apply(&d->rig, &e) == OK);
         check_spot(d, &plan->spots[i], d->rig.fx.pod);
     }
     for (size_t i = 0; i < plan->n_sites; i++) {
         const struct plan_site *s = &plan->sites[i];
-        draw_assert(d, plan_next(plan, s) == plan_evaluate(s->real, &asked));
+        draw_assert(d, plan_next(plan, s) == plan_evaluate(s->real, &evaluation));
         draw_assert(d, plan->fit == plan->replicas || plan_next(plan, s) != VERDICT_FITS);
     }
 }
@@ -312,9 +313,10 @@ static uint32_t try_seed(uint64_t seed)
     draw_cluster(&d);
     draw_pod(&d, &view);
     if (request_read(&view, &r, &e) == OK && request_wants(&r)) {
-        cache_resolve(&d.rig.cache, STR_NULL, &r);
+        struct evaluation evaluation;
+        cache_evaluation(&d.rig.cache, STR_NULL, &r, &evaluation);
         dump(&d.rig.cache, &before);
-        ck_assert_int_eq(plan_make(&plan, &d.rig.cache, &r, 1 + below(&d, 60), &a), OK);
+        ck_assert_int_eq(plan_make(&plan, &d.rig.cache, &evaluation, 1 + below(&d, 60), &a), OK);
         cache_check(&d.rig.cache);
         dump(&d.rig.cache, &after);
         draw_assert(&d, str_eq(buf_str(&before), buf_str(&after)));
@@ -358,7 +360,8 @@ START_TEST(exclusive_pods_end_with_the_cards)
     struct rig r;
     struct arena a;
     struct plan p;
-    struct request q = {.exclusive = 3, .namespace = STR("ns")};
+    const struct request q = {.exclusive = 3, .namespace = STR("ns")};
+    const struct evaluation evaluation = {.request = &q};
     struct cache_event e = {.type = CACHE_NODE_SET,
                             .node = {.name = STR("a"), .exclusive = STR("8")}};
     rig_init(&r);
@@ -366,11 +369,11 @@ START_TEST(exclusive_pods_end_with_the_cards)
     ck_assert_int_eq(rig_apply(&r, &e), OK);
     e.node = (struct node_view){.name = STR("none")};
     ck_assert_int_eq(rig_apply(&r, &e), OK);
-    ck_assert_int_eq(plan_make(&p, &r.cache, &q, 100, &a), OK);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &evaluation, 100, &a), OK);
     ck_assert_uint_eq(p.fit, 2);
     for (size_t i = 0; i < p.n_sites; i++)
         ck_assert_int_eq(plan_next(&p, &p.sites[i]), VERDICT_NO_EXCLUSIVE);
-    ck_assert_int_eq(plan_evaluate(NULL, &q), VERDICT_UNKNOWN_NODE);
+    ck_assert_int_eq(plan_evaluate(NULL, &evaluation), VERDICT_UNKNOWN_NODE);
     arena_done(&a);
     rig_done(&r);
 }
@@ -385,12 +388,13 @@ START_TEST(work_is_bounded)
     struct arena a;
     struct plan p;
     struct request q = memory(1);
+    const struct evaluation evaluation = {.request = &q};
     rig_init(&r);
     arena_init(&a, 64 * MIB);
     node_set(&r, "n", "8388608", "1024", "8388608");
     q.affinity = STR("g");
-    ck_assert_int_eq(plan_make(&p, &r.cache, &q, LIMIT_WHATIF_REPLICAS, &a), OK);
-    ck_assert_msg(p.exhausted, "%u fit, %llu", p.fit, (unsigned long long)p.request.work->steps);
+    ck_assert_int_eq(plan_make(&p, &r.cache, &evaluation, LIMIT_WHATIF_REPLICAS, &a), OK);
+    ck_assert_msg(p.exhausted, "%u fit, %llu", p.fit, (unsigned long long)p.evaluation.work->steps);
     ck_assert_uint_gt(p.fit, 10);
     ck_assert_uint_lt(p.fit, 8192); /* the card of the group has room for so many */
     arena_done(&a);
@@ -404,9 +408,10 @@ static enum errc make_plan(void *ctx)
     struct rig *r = ctx;
     struct arena a;
     struct plan p;
-    struct request q = memory(3);
+    const struct request q = memory(3);
+    const struct evaluation evaluation = {.request = &q};
     arena_init(&a, MIB);
-    enum errc code = plan_make(&p, &r->cache, &q, 5, &a);
+    enum errc code = plan_make(&p, &r->cache, &evaluation, 5, &a);
     if (code == OK)
         ck_assert_uint_eq(p.fit, 5);
     else

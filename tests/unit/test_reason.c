@@ -43,9 +43,10 @@ static void reads(const struct rig *r, int64_t mem, uint16_t cores, const char *
     struct buf text = BUF_ON(bytes);
     struct reason_scene s;
     const struct node *n = cache_node(&r->cache, STR("n"));
-    cache_resolve(&r->cache, STR("asks"), &q);
-    reason_scene_open(&s, n, &q);
-    reason_card(&text, &s, &q, 0, reason_evaluate(&s, &q, 0), REASON_FOR_ALL);
+    struct evaluation evaluation;
+    cache_evaluation(&r->cache, STR("asks"), &q, &evaluation);
+    reason_scene_open(&s, n, &evaluation);
+    reason_card(&text, &s, &evaluation, 0, reason_evaluate(&s, &evaluation, 0), REASON_FOR_ALL);
     ck_assert_str_is(buf_str(&text), reason);
 }
 

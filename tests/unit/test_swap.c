@@ -108,8 +108,9 @@ static void guard(struct rig *r, enum swap_guard how)
 
 static enum verdict on_card(const struct rig *r, struct pod_view asks, uint32_t card)
 {
-    struct request request = asked(r, asks);
-    return fit_card(node_of(r, "n"), &request, card);
+    struct request request;
+    struct evaluation evaluation = asked(r, asks, &request);
+    return fit_card(node_of(r, "n"), &evaluation, card);
 }
 
 static void is_only(const struct rig *r, struct pod_view asks, int card)
@@ -193,17 +194,18 @@ START_TEST(a_simple_request_is_evaluated_alike)
     struct pod_view asks = PLAIN("p", "4");
     struct node_view node = TWO_CARDS;
     fit_fixture_open(&r, &node, there, POLICY_UNSET);
-    struct request request = asked(&r, asks);
-    ck_assert(fit_simply(node_of(&r, "n"), &request));
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    ck_assert(fit_simply(node_of(&r, "n"), &evaluation));
     guard(&r, SWAP_GUARD_REQUIRE);
-    ck_assert(!fit_simply(node_of(&r, "n"), &request));
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_SWAP);
+    ck_assert(!fit_simply(node_of(&r, "n"), &evaluation));
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_SWAP);
     ck_assert(verdict_unresolvable(VERDICT_SWAP)); /* an eviction would not help */
     there[0].assigned = STR("true");
     set_pod(&r, there[0]);
     ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
-    ck_assert(fit_simply(node_of(&r, "n"), &request) ||
-              fit_node(node_of(&r, "n"), &request) == VERDICT_FITS);
+    ck_assert(fit_simply(node_of(&r, "n"), &evaluation) ||
+              fit_node(node_of(&r, "n"), &evaluation) == VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -219,27 +221,28 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
     struct node_view node = TWO_CARDS;
     node.isolation = STR("none");
     fit_fixture_open(&r, &node, there, POLICY_UNSET);
-    struct request request = asked(&r, asks);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     there[0].vacated = STR("0");
     set_pod(&r, there[0]);
-    ck_assert(!fit_simply(node_of(&r, "n"), &request));
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_SWAP);
+    ck_assert(!fit_simply(node_of(&r, "n"), &evaluation));
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_SWAP);
     ck_assert_int_eq(reserve(&r, "q", "n", 4), ERR_UNAVAILABLE);
     there[0].vacated = STR_NULL;
     set_pod(&r, there[0]);
     ck_assert(r.fx.changed); /* so the scheduler tries waiting pods again */
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     there[0].vacated = STR("0");
     there[0].phase = STR("Running"); /* no exchange changes its cards: a user has written it */
     set_pod(&r, there[0]);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     there[0].phase = STR("Pending");
     set_pod(&r, there[0]);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_SWAP);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_SWAP);
     there[0].phase = STR("Failed");
     set_pod(&r, there[0]);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -254,8 +257,9 @@ START_TEST(an_exchange_needs_the_program_that_ends_it)
     struct node_view node = TWO_CARDS;
     there[0].vacated = STR("0");
     fit_fixture_open(&r, &node, there, POLICY_UNSET);
-    struct request request = asked(&r, asks);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -274,8 +278,9 @@ START_TEST(a_pod_of_another_plugin_exchanges_none)
     node.exclusive = STR("1");
     node.exclusive_cards = STR("1");
     fit_fixture_open(&r, &node, there, POLICY_UNSET);
-    struct request request = asked(&r, asks);
-    ck_assert_int_eq(fit_node(node_of(&r, "n"), &request), VERDICT_FITS);
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
 
@@ -360,8 +365,10 @@ START_TEST(no_waiting_pod_is_evicted)
     struct node_view node = TWO_CARDS;
     fit_fixture_open(&r, &node, there, POLICY_UNSET);
     arena_init(&arena, 1 << 20);
-    struct request request = asked(&r, asks);
-    struct victims_question q = {.node = node_of(&r, "n"), .request = &request, .steps = &steps};
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    struct victims_question q = {
+        .node = node_of(&r, "n"), .evaluation = &evaluation, .steps = &steps};
     ck_assert_int_eq(victims_choose(&q, &arena, &v), OK);
     ck_assert_int_eq(v.verdict, VERDICT_FITS);
     ck_assert_uint_eq(v.cost.n, 1);
@@ -391,11 +398,12 @@ START_TEST(replicas_wait_for_pods_that_are_there_alone)
     fit_fixture_open(&r, &node, none, POLICY_UNSET);
     arena_init(&arena, 1 << 20);
     guard(&r, SWAP_GUARD_REQUIRE);
-    struct request request = asked(&r, asks);
-    ck_assert_int_eq(plan_make(&plan, &r.cache, &request, 9, &arena), OK);
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    ck_assert_int_eq(plan_make(&plan, &r.cache, &evaluation, 9, &arena), OK);
     ck_assert_uint_eq(plan.fit, 4);
     set_pod(&r, waits);
-    ck_assert_int_eq(plan_make(&plan, &r.cache, &request, 9, &arena), OK);
+    ck_assert_int_eq(plan_make(&plan, &r.cache, &evaluation, 9, &arena), OK);
     ck_assert_uint_eq(plan.fit, 0);
     ck_assert_int_eq(plan_next(&plan, &plan.sites[0]), VERDICT_SWAP);
     arena_done(&arena);
@@ -411,13 +419,14 @@ START_TEST(a_swap_is_foreseen)
     struct pod_view asks = PLAIN("p", "4", .card_policy = S("spread"));
     struct node_view node = FOUR_CARDS;
     fit_fixture_open(&r, &node, there, POLICY_UNSET);
-    struct request request = asked(&r, asks);
-    ck_assert(!fit_swaps(node_of(&r, "n"), &request)); /* it gets card 1, too */
+    struct request request;
+    struct evaluation evaluation = asked(&r, asks, &request);
+    ck_assert(!fit_swaps(node_of(&r, "n"), &evaluation)); /* it gets card 1, too */
     pod_set(&r, .uid = "full", .mem = "12", .node = "n", .idx = "1", .phase = "Running");
-    ck_assert(fit_swaps(node_of(&r, "n"), &request));
+    ck_assert(fit_swaps(node_of(&r, "n"), &evaluation));
     pod_gone(&r, "full");
     pod_set(&r, .uid = "b", .mem = "4", .node = "n", .idx = "2", .assigned = "false");
-    ck_assert(fit_swaps(node_of(&r, "n"), &request));
+    ck_assert(fit_swaps(node_of(&r, "n"), &evaluation));
     struct node a = {.used = 3, .total = INT32_MAX};
     struct node b = {.used = 4, .total = INT32_MAX};
     uint64_t less = score_share(&a, 1, POLICY_BINPACK);

@@ -204,27 +204,27 @@ static int waiting_on(const struct world *w, int node)
     return n;
 }
 
-static struct request request_of(struct world *w, const struct made *p)
+/* Of its request in the cache, which lasts as long as the pod is pending. */
+static struct evaluation evaluation_of(struct world *w, const struct made *p)
 {
-    struct request request;
+    struct evaluation evaluation;
     show(w, p); /* pending */
     const struct pod *known = pod_of(&w->rig, p->uid);
-    request_load(&request, known->request);
-    cache_resolve(&w->rig.cache, str_of(p->uid), &request);
-    return request;
+    cache_evaluation(&w->rig.cache, str_of(p->uid), known->request, &evaluation);
+    return evaluation;
 }
 
 /* As filter with a shortlist of one node. */
-static int choose(const struct world *w, const struct request *r, bool prefers)
+static int choose(const struct world *w, const struct evaluation *e, bool prefers)
 {
     uint64_t best = SCORE_NONE;
     int node = -1;
     for (int i = 0; i < NODES; i++) {
         const struct node *n = node_of(&w->rig, node_names[i]);
-        if (fit_node(n, r) != VERDICT_FITS || waiting_on(w, i) == WAITING_MOST)
+        if (fit_node(n, e) != VERDICT_FITS || waiting_on(w, i) == WAITING_MOST)
             continue;
-        uint64_t score = score_share(n, fit_cost(n, r), POLICY_SPREAD);
-        if (prefers && !fit_swaps(n, r))
+        uint64_t score = score_share(n, fit_cost(n, e->request), POLICY_SPREAD);
+        if (prefers && !fit_swaps(n, e))
             score = score_favoured(score);
         if (score > best)
             node = i;
@@ -280,18 +280,18 @@ static void arrive(struct world *w, unsigned ret[2])
     if (p == NULL)
         return;
     p->point = WAITS;
-    struct request r = request_of(w, p);
+    struct evaluation e = evaluation_of(w, p);
     p->point = FREE;
-    int off = choose(w, &r, false);
-    int prefer = choose(w, &r, true);
+    int off = choose(w, &e, false);
+    int prefer = choose(w, &e, true);
     if (off < 0) {
         pod_gone(&w->rig, p->uid);
         return;
     }
-    ret[0] = wrong_on(w, p, &r, off);
-    ret[1] = wrong_on(w, p, &r, prefer);
+    ret[0] = wrong_on(w, p, e.request, off);
+    ret[1] = wrong_on(w, p, e.request, prefer);
     w->rig.now_ns += 5;
-    bool reserved = reserve_on(w, p, &r, off);
+    bool reserved = reserve_on(w, p, e.request, off);
     ck_assert(reserved); /* because filter said so */
     ck_assert_int_eq(confirm(&w->rig, p->uid, false), OK);
     tell(w, p);

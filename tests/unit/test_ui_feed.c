@@ -230,7 +230,7 @@ START_TEST(the_oldest_pods_are_shown_and_all_counted)
     for (unsigned i = 0; i < LIMIT_UI_PENDING + 100; i++)
         set_pod(&g, i, 0);
     struct lack lacks[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = {.free = 1, .largest = 2}};
-    struct evaluation j = {.counts = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1},
+    struct candidates j = {.counts = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1},
                            .lacks = lacks};
     ui_reasons_filtered(g.service.reasons, STR("p-550"), &j);
     ui_client_open(&p, &g);
@@ -520,7 +520,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
         set_node(&g, i, 64);
     set_pod(&g, 1, 1);
     set_pod(&g, 2, 0);
-    struct evaluation j = {.counts = {[VERDICT_NO_CARD_FREE] = 3}};
+    struct candidates j = {.counts = {[VERDICT_NO_CARD_FREE] = 3}};
     bool hit = true;
     size_t nth = 0;
     while (hit) {

@@ -20,7 +20,7 @@ START_TEST(reasons_have_a_ceiling)
 {
     char text[32];
     struct lack lacks[VERDICT_COUNT] = {{.free = 0}};
-    struct evaluation j = {.counts = {[VERDICT_NO_CORES] = 2}, .lacks = lacks};
+    struct candidates j = {.counts = {[VERDICT_NO_CORES] = 2}, .lacks = lacks};
     ui_reasons_init(&reasons, (struct map_seed){1, 2});
     for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
         ui_reasons_note(&reasons, name_of(text, i), &j);
@@ -86,7 +86,7 @@ START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
     struct rig r;
     struct arena arena;
     struct jwrite w;
-    struct evaluation j;
+    struct candidates j;
     struct err e = ERR_INIT;
     const struct str name = STR("n");
     struct filter_args args = {.pod = rows[_i].ask, .has_pod = true, .names = &name, .n = 1};

@@ -61,13 +61,16 @@ static bool holds_card(const struct stage *s)
 
 static enum verdict verdict_of(const struct stage *s, const char *mem)
 {
-    struct request r =
-        asked(&s->rig, (struct pod_view){.uid = STR("new"),
-                                         .containers = &(struct container_view){.name = STR("c"),
-                                                                                .mem = str_of(mem)},
-                                         .n_containers = 1,
-                                         .n_mains = 1});
-    return fit_node(cache_node(&s->rig.cache, STR("n")), &r);
+    struct request r;
+    struct evaluation e =
+        asked(&s->rig,
+              (struct pod_view){.uid = STR("new"),
+                                .containers =
+                                    &(struct container_view){.name = STR("c"), .mem = str_of(mem)},
+                                .n_containers = 1,
+                                .n_mains = 1},
+              &r);
+    return fit_node(cache_node(&s->rig.cache, STR("n")), &e);
 }
 
 static void list_pod(struct stage *s, struct str json)

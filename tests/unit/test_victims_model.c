@@ -120,8 +120,9 @@ static bool fits_without(const struct play *p, unsigned gone)
     for (int i = 0; i < p->n; i++)
         gone |= p->given[i] || p->actors[i].deleting ? 1U << i : 0;
     fill(p, &r, gone);
-    cache_resolve(&r.cache, STR("new"), &request);
-    bool fits = fit_place(node_of(&r, "n"), &request, &there) == VERDICT_FITS;
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR("new"), &request, &evaluation);
+    bool fits = fit_place(node_of(&r, "n"), &evaluation, &there) == VERDICT_FITS;
     rig_done(&r);
     return fits;
 }
@@ -209,9 +210,10 @@ static unsigned answer(const struct play *p, struct victims *ret)
         if (p->allowed[i] >= 0)
             budget_put(&budgets, apps[i], p->allowed[i]);
     }
-    cache_resolve(&r.cache, STR("new"), &request);
+    struct evaluation evaluation;
+    cache_evaluation(&r.cache, STR("new"), &request, &evaluation);
     struct victims_question q = {.node = node_of(&r, "n"),
-                                 .request = &request,
+                                 .evaluation = &evaluation,
                                  .budgets = &budgets,
                                  .given = given,
                                  .steps = &steps};

@@ -89,7 +89,7 @@ static void ask(const struct play *p, const struct rig *r, struct object *ret)
     object_pod(ret, "new", p->containers, "", "");
     ck_assert_int_eq(ret->readable, OK);
     ret->request.priority = 5;
-    cache_resolve(&r->cache, STR("new"), &ret->request);
+    cache_evaluation(&r->cache, STR("new"), &ret->request, &ret->evaluation);
 }
 
 static bool fits_without(const struct play *p, unsigned gone)
@@ -99,7 +99,7 @@ static bool fits_without(const struct play *p, unsigned gone)
     struct placement there;
     fill(p, &r, gone);
     ask(p, &r, &o);
-    bool fits = fit_place(node_of(&r, "n"), &o.request, &there) == VERDICT_FITS;
+    bool fits = fit_place(node_of(&r, "n"), &o.evaluation, &there) == VERDICT_FITS;
     object_end(&o);
     rig_done(&r);
     return fits;
@@ -145,7 +145,8 @@ static unsigned answer(const struct play *p, struct victims *ret)
     fill(p, &r, 0);
     arena_init(&arena, MIB);
     ask(p, &r, &o);
-    struct victims_question q = {.node = node_of(&r, "n"), .request = &o.request, .steps = &steps};
+    struct victims_question q = {
+        .node = node_of(&r, "n"), .evaluation = &o.evaluation, .steps = &steps};
     ck_assert_int_eq(victims_choose(&q, &arena, ret), OK);
     for (uint32_t i = 0; i < ret->cost.n; i++)
         set |= 1U << (ret->pods[i]->uid.p[1] - '0');

@@ -88,6 +88,7 @@ struct victims_rig {
     struct arena arena;
     struct victims_question q;
     struct request request;
+    struct evaluation evaluation;
     unsigned steps;
     struct victims got;
 };
@@ -104,8 +105,9 @@ static inline void victims_rig_init(struct victims_rig *s, const char *mem, cons
                                   .namespace = STR("ns"),
                                   .n_demands = 1,
                                   .demands = {{.kind = CONTAINER_MAIN}}};
+    s->evaluation.request = &s->request;
     s->q = (struct victims_question){
-        .request = &s->request, .budgets = &s->budgets, .steps = &s->steps};
+        .evaluation = &s->evaluation, .budgets = &s->budgets, .steps = &s->steps};
 }
 
 static inline void victims_rig_done(struct victims_rig *s)
@@ -127,7 +129,7 @@ static inline const char *choose(struct victims_rig *s)
     struct buf b = BUF_ON(text);
     text[0] = '\0';
     s->q.node = node_of(&s->rig, "n");
-    cache_resolve(&s->rig.cache, STR("new"), &s->request);
+    cache_evaluation(&s->rig.cache, STR("new"), &s->request, &s->evaluation);
     ck_assert_int_eq(victims_choose(&s->q, &s->arena, &s->got), OK);
     cache_check(&s->rig.cache);
     if (s->got.verdict != VERDICT_FITS)

@@ -45,7 +45,7 @@
 #include "core/dra/dra.h"
 #include "core/policy/learned_costs.h"
 #include "core/quota.h"
-#include "core/request/request.h"
+#include "core/request/evaluation.h"
 #include "core/request/verdict.h"
 #include "core/state/node.h"
 #include "core/state/others.h"
@@ -161,6 +161,7 @@ struct cache_event {
             struct str name;
             struct str node;
             const struct request *request; /* must ask for something */
+            struct work *work;             /* counts the cost of the evaluation; or NULL */
             uint64_t version;              /* of the object with this request */
         } reserve;
 
@@ -216,9 +217,10 @@ struct effect {
 enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now_ns,
                       struct effect *ret) _must_use_;
 
-/* Fills the fields of r that depend on the cache, for fit.h. Valid until the next
- * cache_apply. */
-void cache_resolve(const struct cache *c, struct str uid, struct request *r);
+/* The evaluation of r for the pod with this UID, for fit.h; memo, work and lack are NULL. *ret
+ * points to *r and into the cache: it is valid until the next cache_apply. */
+void cache_evaluation(const struct cache *c, struct str uid, const struct request *r,
+                      struct evaluation *ret);
 
 /* NULL if the cache does not know the node, or knows it only from pods that ask for no card.
  * Borrowed until the next cache_apply. */

@@ -2,29 +2,29 @@
  * node. */
 #pragma once
 
-#include "core/request/request.h"
+#include "core/request/evaluation.h"
 #include "core/request/verdict.h"
 #include "core/state/draft.h"
 #include "core/state/node.h"
 #include "core/state/swap.h"
 
 /* A fast path without a call: true for most nodes that fit_node accepts. */
-static inline bool fit_simply(const struct node *n, const struct request *r)
+static inline bool fit_simply(const struct node *n, const struct evaluation *e)
 {
-    return n != NULL && r->simple && r->account.entry == NULL && r->mem <= n->simple;
+    return n != NULL && e->simple && e->account.entry == NULL && e->request->mem <= n->simple;
 }
 
 /* Whether fit_node uses only the node's own figures and looks at no card. */
-static inline bool fit_is_cheap(const struct node *n, const struct request *r)
+static inline bool fit_is_cheap(const struct node *n, const struct evaluation *e)
 {
-    return n == NULL || (r->simple && r->account.entry == NULL && r->mem <= n->crowded);
+    return n == NULL || (e->simple && e->account.entry == NULL && e->request->mem <= n->crowded);
 }
 
 /* n may be NULL: VERDICT_UNKNOWN_NODE. A request for nothing fits on every existing node. */
-enum verdict fit_node(const struct node *n, const struct request *r);
+enum verdict fit_node(const struct node *n, const struct evaluation *e);
 
 /*
- * The same, and the cards where it fits. r->fallback is the card policy if neither the pod nor the
+ * The same, and the cards where it fits. e->fallback is the card policy if neither the pod nor the
  * node sets one:
  *   - binpack: the cards with the least free memory that have room; spread: with the most; ties go
  *     to the lowest index;
@@ -35,7 +35,7 @@ enum verdict fit_node(const struct node *n, const struct request *r);
  *   - several cards come from one NUMA node, if one has enough feasible cards;
  *   - the containers stay together on one card; if no card has room for all, each may have its own.
  */
-enum verdict fit_place(const struct node *n, const struct request *r, struct placement *ret);
+enum verdict fit_place(const struct node *n, const struct evaluation *e, struct placement *ret);
 
 /* verdict_reason, with details from n, which may be NULL. */
 struct str fit_reason(const struct node *n, enum verdict v, struct str name, struct buf *scratch);
@@ -43,22 +43,23 @@ struct str fit_reason(const struct node *n, enum verdict v, struct str name, str
 /* Why a card of n can't take the pod, or one card's part of it if it asks for several cards.
  * Containers that may have different cards count together. Room that is kept for other pods is
  * ignored. For many cards of a node: look_card. */
-enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card);
+enum verdict fit_card(const struct node *n, const struct evaluation *e, uint32_t card);
 
 /* The quota's reason for VERDICT_QUOTA or VERDICT_QUOTA_DENIED of a node or a card. It is the same
  * for all nodes of the same pool and models. False: v is another verdict, or no quota refuses. */
-bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
+bool fit_refusal(const struct node *n, const struct evaluation *e, enum verdict v,
                  struct quota_refusal *ret);
-bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
+bool fit_card_refusal(const struct node *n, const struct evaluation *e, uint32_t card,
                       struct quota_refusal *ret);
 
-/* Makes `now` a draft of n in which the room that is kept from r is taken, and returns for how many
- * pods it is. None is kept for a pod that its quota denies even without usage. For fit_card. */
-uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct request *r);
+/* Makes `now` a draft of n in which the room that is kept from the pod is taken, and returns for
+ * how many pods it is. None is kept for a pod that its quota denies even without usage. For
+ * fit_card. */
+uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct evaluation *e);
 
 /* Whether the device plugin may confuse the pod, placed by fit_place, with a pod that waits on
  * another card of n. */
-bool fit_swaps(const struct node *n, const struct request *r);
+bool fit_swaps(const struct node *n, const struct evaluation *e);
 
 /* Roughly how much memory of n the request takes; for cards of several sizes, of the largest. */
 int64_t fit_cost(const struct node *n, const struct request *r);

@@ -5,13 +5,13 @@
  */
 #pragma once
 
-#include "core/request/request.h"
+#include "core/request/evaluation.h"
 #include "core/request/verdict.h"
 #include "core/state/node.h"
 #include "core/state/swap.h"
 
 /* What does not depend on the card: the node's pods are searched once for all its cards. It may
- * also be used for a part of the request (one container) if its groups are the same. */
+ * also be used for a part of the request (evaluation_part) if its groups are the same. */
 struct look {
     const struct node *node;
     struct card_set friends; /* cards with pods of the affinity group */
@@ -19,32 +19,32 @@ struct look {
     struct swap swap; /* cards where the device plugin cannot confuse this pod with another */
 };
 
-void look_at(struct look *l, const struct node *n, const struct request *r);
+void look_at(struct look *l, const struct node *n, const struct evaluation *e);
 
 /* The same without `swap`. */
-void look_groups(struct look *l, const struct node *n, const struct request *r);
+void look_groups(struct look *l, const struct node *n, const struct evaluation *e);
 
 /* Under SWAP_GUARD_REQUIRE: finds the cards on which no swap is possible. */
-static inline void look_swap(struct swap *ret, const struct node *n, const struct request *r)
+static inline void look_swap(struct swap *ret, const struct node *n, const struct evaluation *e)
 {
     *ret = (struct swap){.cards = SWAP_ANY};
     /* Under a lock the rule is the plugin's, not a matter of the setting. */
-    if (!node_is_guarded(n) && dialect_facts(r->dialect)->match != DIALECT_MATCH_LOCK)
+    if (!node_is_guarded(n) && dialect_facts(e->request->dialect)->match != DIALECT_MATCH_LOCK)
         return;
-    request_work(r, n->n_pods);
-    swap_find(n, r, ret);
+    evaluation_work(e, n->n_pods);
+    swap_find(n, e, ret);
 }
 
 /* Why the card can't take the pod, or one card's part of it if it asks for several cards. */
-enum verdict look_card(const struct look *l, const struct request *r, uint32_t card);
+enum verdict look_card(const struct look *l, const struct evaluation *e, uint32_t card);
 
 /* The same for a share, and without regard to swaps. */
-enum verdict look_share(const struct look *l, const struct request *r, const struct share *share,
+enum verdict look_share(const struct look *l, const struct evaluation *e, const struct share *share,
                         uint32_t card);
 
-/* Looks at each card of n for a share of r. Returns why too few are feasible. If the request wants
- * figures (r->lack), writes them. */
-enum verdict look_cards(const struct node *n, const struct request *r, const struct share *share,
+/* Looks at each card of n for a share of the request. Returns why too few are feasible. If the
+ * evaluation wants figures (e->lack), writes them. */
+enum verdict look_cards(const struct node *n, const struct evaluation *e, const struct share *share,
                         const struct swap *swap, struct card_set *ret_fits);
 
 /* Whether the node's sum has room for such a charge. The node may already hold more than its limit:

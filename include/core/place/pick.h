@@ -6,13 +6,13 @@
 /* The question: policy is BINPACK or SPREAD. */
 struct pick {
     const struct node *node;
-    const struct request *request;
+    const struct evaluation *evaluation;
     enum policy policy;
     const int64_t *costs; /* by card, less first, in place of policy; for pick.c. NULL: none */
     struct card_set fits; /* cards with room for a card's part */
 };
 
-/* Takes request_cards(request) cards. p->fits must have at least that many. */
+/* Takes request_cards cards. p->fits must have at least that many. */
 void pick_together(const struct pick *p, struct placement *ret);
 
 /*

@@ -11,7 +11,7 @@
 /* The question of one request, for many nodes. */
 struct score {
     enum policy policy;
-    const struct request *request;
+    const struct request *request; /* of the evaluation */
     const struct learned_costs *learned;
     struct market_ask ask; /* fgd, bid-price */
 
@@ -22,9 +22,9 @@ struct score {
     uint64_t last;
 };
 
-/* request->learned may be NULL: then, and until the policies have learned enough, fgd and
+/* e->learned may be NULL: then, and until the policies have learned enough, fgd and
  * bid-price score as binpack. */
-void score_begin(struct score *s, const struct request *request, enum policy policy);
+void score_begin(struct score *s, const struct evaluation *e, enum policy policy);
 
 /*
  * binpack: the used share of the node's memory with `mem` added; spread: the share that is left.

@@ -25,7 +25,7 @@ enum policy learned_costs_able(const struct learned_costs *p, enum policy policy
 
 /* Whether the policy chooses the cards by costs. Then ret, n->n_cards of them, are the costs of the
  * request's first card; less is better. */
-bool learned_costs_order(const struct request *r, enum policy policy, const struct node *n,
+bool learned_costs_order(const struct evaluation *e, enum policy policy, const struct node *n,
                          int64_t *ret);
 
 /* Whether so many pods came since the policies learned the latest time that they should again. */

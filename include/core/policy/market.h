@@ -120,17 +120,17 @@ static inline void market_note_departed(struct market *m)
     m->departed++;
 }
 
-/* What a pod asks for, prepared for market_cost. Valid as long as the request. */
+/* What a pod asks for, prepared for market_cost. Valid as long as the evaluation. */
 struct market_ask {
     const struct market *market;
-    const struct request *request;
+    const struct evaluation *evaluation;
     int64_t cpu;
     uint32_t cards;
     bool whole;
     uint8_t steps[MARKET_KINDS + 1]; /* by card.kind: hundredths of each card; 0: none */
 };
 
-void market_ask(const struct market *m, const struct request *r, struct market_ask *ret);
+void market_ask(const struct market *m, const struct evaluation *e, struct market_ask *ret);
 
 /* Whether the card has room for the pod's part of it. What is free and what is asked for are
  * rounded in opposite directions: a card that seems to have one hundredth too little is compared

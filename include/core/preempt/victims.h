@@ -29,7 +29,7 @@
 
 struct victims_question {
     const struct node *node;
-    const struct request *request;  /* after cache_resolve */
+    const struct evaluation *evaluation; /* of the pod that wants the room */
     struct budgets *budgets;        /* PodDisruptionBudgets; NULL: none; only its counters change */
     const struct pod *const *given; /* pods of the node that go in any case */
     size_t n_given;

@@ -1,15 +1,14 @@
 /* What one pod asks for: the effective request as the kubelet and kube-scheduler compute it
  * (k8s.io/component-helpers/resource: sidecars add up, init containers run one at a time), and the
- * cards that its labels and annotations allow. */
+ * cards that its labels and annotations allow. It never changes after it was read; what an
+ * evaluation of it carries is in core/request/evaluation.h. */
 #pragma once
 
 #include "base/err.h"
 #include "base/intern.h"
-#include "core/quota.h"
 #include "core/request/host.h"
 #include "core/request/policy.h"
 #include "core/request/view.h"
-#include "core/work.h"
 
 /* A larger request exceeds any card, in either unit (2^40 MiB are an EiB). Charges of bound pods
  * are cut to it, so that no sum on a node can overflow. */
@@ -25,11 +24,6 @@
 
 /* Longest name of an affinity group, in bytes: as long as a label's key may be. */
 #define REQUEST_GROUP_MAX 253
-
-struct pod;
-struct lack;
-struct uses_memo;
-struct learned_costs;
 
 /* What one container asks for, all its cards together. */
 struct demand {
@@ -69,17 +63,6 @@ struct request {
     const struct class_request_view *classes; /* views of the pod's; a copy has none, because of a
                                                  bound pod the claims say what it has */
     uint32_t n_classes;
-    const struct pod *self; /* the pod itself, whose claim is ignored; cache_resolve sets this and
-                               the fields below */
-    bool affinity_held;     /* pods of its affinity group hold a card on some node */
-    uint32_t devices;       /* cards that DRA is asked for by implicit names of `classes` */
-    bool simple;            /* node.simple decides whether it fits */
-    enum policy fallback;   /* the card policy if neither the pod nor the node sets one */
-    const struct learned_costs *learned; /* what the policies with costs know; NULL: nothing */
-    struct quota_account account;        /* of its namespace; without an entry: no limits */
-    struct uses_memo *memo;              /* cached answers of the account; NULL: no cache */
-    struct work *work;                   /* counts the cost of the answer; NULL: not counted */
-    struct lack *lack; /* gets the figures of the node evaluated last; NULL: none */
     uint32_t n_demands;
     struct demand demands[REQUEST_DEMANDS_MAX]; /* a copy contains only n_demands of them */
 };
@@ -92,12 +75,6 @@ struct request {
  */
 enum errc request_read(const struct pod_view *pod, struct request *ret, struct err *reterr)
     _must_use_;
-
-static inline void request_work(const struct request *r, uint64_t steps)
-{
-    if (r->work != NULL)
-        r->work->steps += steps;
-}
 
 /* Whether it asks for any card. */
 static inline bool request_wants(const struct request *r)
@@ -170,10 +147,10 @@ struct request *request_copy(const struct request *r);
 
 /* Returns a shared copy, which never changes: equal requests, as of replicas, get the same one.
  * NULL: allocation failed. */
-struct request *request_take(struct intern_table *table, const struct request *r);
+const struct request *request_take(struct intern_table *table, const struct request *r);
 
 /* Accepts NULL. */
-void request_give(struct intern_table *table, struct request *copy);
+void request_give(struct intern_table *table, const struct request *copy);
 
 /* For tests: asserts that the table has this copy, and no equal one. */
 void request_check(const struct intern_table *table, const struct request *copy);

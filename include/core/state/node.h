@@ -153,7 +153,7 @@ struct node {
     struct host host_used;  /* requested by its pods, with a GPU request or without */
 
     /* From here on: what most requests need of most nodes, in one line of the processor's cache.
-     * The name's bytes follow the struct. See request.simple. */
+     * The name's bytes follow the struct. See struct evaluation. */
     struct str name; /* key of the cache's map */
     int64_t simple;  /* a simple request of at most this much is feasible */
     int64_t crowded; /* a simple request above `simple` and up to this is infeasible because of the

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "core/request/evaluation.h"
 #include "core/request/labels.h"
 #include "core/state/holding.h"
 
@@ -52,10 +53,10 @@ struct pod {
     bool kept;      /* the claim is for the cards of `holding`, set by KEEP, and not a nomination */
     uint16_t list_n; /* of `list`; here it needs no memory */
     uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
-    struct quota_tenant *tenant; /* of its namespace; left when the cache forgets the pod */
-    struct request *request;     /* shared, in the cache's table `requests`; never changed */
-    struct request *edited;      /* the same; reserved: its object's new request; or NULL */
-    struct holding *holding;     /* owned; NULL while pending without kept cards */
+    struct quota_tenant *tenant;   /* of its namespace; left when the cache forgets the pod */
+    const struct request *request; /* shared, in the cache's table `requests`; never changed */
+    const struct request *edited;  /* the same; reserved: its object's new request; or NULL */
+    struct holding *holding;       /* owned; NULL while pending without kept cards */
     char *list; /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
                    holding's grants; NULL: none. See core/state/vgpu.h */
     struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
@@ -93,11 +94,11 @@ static inline bool pod_awaits(const struct pod *p)
     return pod_starts(p) && p->ack == POD_ACK_WAITS;
 }
 
-/* Whether room for `claim`, one of a node's claims, is kept from r: it has equal or higher
- * priority. */
-static inline bool pod_claims_before(const struct pod *claim, const struct request *r)
+/* Whether room for `claim`, one of a node's claims, is kept from the pod that is evaluated:
+ * it has equal or higher priority. */
+static inline bool pod_claims_before(const struct pod *claim, const struct evaluation *e)
 {
-    return claim != r->self && claim->request->priority >= r->priority;
+    return claim != e->self && claim->request->priority >= e->request->priority;
 }
 
 /* The rest is for cache.c. */

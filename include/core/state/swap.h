@@ -36,8 +36,8 @@ struct swap {
 /* Whether two pods of this dialect that wait on one node are a swap, whatever they ask for. */
 bool swap_is_one_at_a_time(const struct request *r);
 
-/* Linear in the node's pods. r belongs to none of these pods, or has `self` set. */
-void swap_find(const struct node *n, const struct request *r, struct swap *ret);
+/* Linear in the node's pods. The request belongs to none of these pods, or e has `self` set. */
+void swap_find(const struct node *n, const struct evaluation *e, struct swap *ret);
 
 static inline bool swap_allows(const struct swap *s, uint32_t card)
 {

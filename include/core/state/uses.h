@@ -17,9 +17,9 @@ uint32_t uses_of(const struct node *n, const struct request *r, const struct sha
 /* Charges p's namespace with what p holds on its node; sign is 1 or -1. */
 void uses_charge(const struct pod *p, int sign);
 
-/* Cached answers for one request, which points to it. Most nodes are of a few pools and models, and
- * a namespace may have LIMIT_QUOTA_SCOPES limits. Starts as zeros; valid until the cache
- * changes. */
+/* Cached answers for one evaluation, which points to them. Most nodes are of a few pools and
+ * models, and a namespace may have LIMIT_QUOTA_SCOPES limits. Starts as zeros; valid until the
+ * cache changes. */
 struct uses_memo {
     uint32_t n;
 
@@ -36,9 +36,9 @@ struct uses_memo {
  * all cards of a model and a size, and cards that are allowed one by one are allowed together. If
  * the request asks for no shared card, `card` is ignored.
  */
-enum verdict uses_evaluate(const struct node *n, const struct request *r, uint32_t card,
+enum verdict uses_evaluate(const struct node *n, const struct evaluation *e, uint32_t card,
                            struct quota_refusal *ret);
 
 /* The same for a complete placement. */
-bool uses_allow(const struct node *n, const struct request *r, const struct share *shares,
+bool uses_allow(const struct node *n, const struct evaluation *e, const struct share *shares,
                 uint32_t n_shares);

@@ -98,22 +98,6 @@ const struct pod *cache_next_pod(const struct cache *c, size_t *cursor)
     return map_next(&c->pods, cursor);
 }
 
-void cache_resolve(const struct cache *c, struct str uid, struct request *r)
-{
-    r->self = map_get(&c->pods, uid);
-    r->affinity_held = cache_group_holds(c, r->namespace, r->affinity);
-    enum policy nodes = policy_choose(r->node_policy, POLICY_UNSET, c->settings.node_policy);
-    /* Node and card are chosen by the same costs, but spread is not the default: it was asked for.
-     */
-    bool costs = policy_has_costs(nodes) && c->settings.card_policy != POLICY_SPREAD;
-    r->fallback = costs ? nodes : c->settings.card_policy;
-    r->learned = &c->learned;
-    r->account = quota_account(&c->quota, r->namespace);
-    r->devices = cache_dra_asked(c, r);
-    r->simple = request_simple(r);
-    r->memo = NULL;
-}
-
 static enum errc cache_apply_node_set(struct cache *c, const struct node_view *view,
                                       uint64_t now_ns, struct effect *ret)
 {
@@ -357,22 +341,23 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
     struct node *n = map_get(&c->nodes, e->reserve.node);
     struct pod *p = map_get(&c->pods, e->reserve.uid);
     struct placement there _uninitialized_;
-    struct request r;
-    request_load(&r, e->reserve.request);
-    assert(request_wants(&r));
+    const struct request *r = e->reserve.request;
+    struct evaluation evaluation;
+    assert(request_wants(r));
     if (p != NULL && pod_holds(p))
         return ERR_CONFLICT;
-    cache_resolve(c, e->reserve.uid, &r);
-    ret->verdict = fit_place(n, &r, &there);
+    cache_evaluation(c, e->reserve.uid, r, &evaluation);
+    evaluation.work = e->reserve.work;
+    ret->verdict = fit_place(n, &evaluation, &there);
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;
-    assert(n != NULL && (there.n > 0) == request_shares(&r));
+    assert(n != NULL && (there.n > 0) == request_shares(r));
     bool known = p != NULL;
     if (!known)
-        p = cache_pod_add(c, e->reserve.uid, e->reserve.namespace, e->reserve.name, &r);
+        p = cache_pod_add(c, e->reserve.uid, e->reserve.namespace, e->reserve.name, r);
     if (p == NULL)
         return ERR_NOMEM;
-    if (cache_reserve_on(c, p, n, &r, &there) != OK) {
+    if (cache_reserve_on(c, p, n, r, &there) != OK) {
         if (!known)
             cache_pod_remove(c, p);
         return ERR_NOMEM;
@@ -384,7 +369,7 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
         cache_cancel(c, p);
         return ERR_UNAVAILABLE;
     }
-    node_note_wait(p, request_shares(&r));
+    node_note_wait(p, request_shares(r));
     cache_assume(n, p, now_ns);
     ret->changed = true;
     cache_tell_reservation(p, ret);

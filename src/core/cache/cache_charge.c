@@ -8,7 +8,7 @@
 #include "core/state/vgpu.h"
 
 /* The caller has detached p: it is charged nowhere. */
-static void cache_charge_set_request(struct cache *c, struct pod *p, struct request *taken)
+static void cache_charge_set_request(struct cache *c, struct pod *p, const struct request *taken)
 {
     assert(p->node == NULL && taken != NULL);
     if (p->claim != NULL && p->request != taken) /* equal requests are one */
@@ -26,7 +26,7 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
     /* A pod without a card is on no card that other pods of its affinity group could share. */
     struct str name = there->n > 0 ? r->affinity : STR_NULL;
     struct holding *holding = holding_new(r, there, initialized);
-    struct request *request = request_take(&c->requests, r);
+    const struct request *request = request_take(&c->requests, r);
     char *copy = list.n == 0 ? NULL : mem_alloc(list.n);
     if (holding == NULL || request == NULL || (list.n > 0 && copy == NULL) ||
         cache_group_get_or_add(c, p, name, &group) != OK) {
@@ -198,7 +198,7 @@ enum errc cache_pod_edit(struct cache *c, struct pod *p, const struct pod_view *
 {
     assert(p->state == POD_RESERVED);
     bool same = request_equal(p->request, r);
-    struct request *edited = same ? NULL : request_take(&c->requests, r);
+    const struct request *edited = same ? NULL : request_take(&c->requests, r);
     if ((!same && edited == NULL) ||
         cache_charge_nominate(c, p, cache_charge_nominated(view)) != OK) {
         request_give(&c->requests, edited);
@@ -241,7 +241,7 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
     struct node *n = node.n == 0 ? NULL : cache_node_get_or_add(c, node);
     if (node.n > 0 && n == NULL)
         return ERR_NOMEM;
-    struct request *request = request_take(&c->requests, r);
+    const struct request *request = request_take(&c->requests, r);
     if (request == NULL) {
         if (n != NULL)
             cache_node_release(c, n);

@@ -35,9 +35,10 @@ struct assign_level {
 
 struct assign {
     const struct pick *pick;
-    const struct card_set *fits; /* of each demand if `own`, else of all */
-    bool own;                    /* containers have cards of their own */
-    uint32_t ids[LIMIT_CARDS];   /* cards that a container could have */
+    const struct request *request; /* of `pick` */
+    const struct card_set *fits;   /* of each demand if `own`, else of all */
+    bool own;                      /* containers have cards of their own */
+    uint32_t ids[LIMIT_CARDS];     /* cards that a container could have */
     struct assign_card cards[LIMIT_CARDS];
     uint32_t n_cards;
     struct assign_level levels[REQUEST_CARDS_MAX];
@@ -48,7 +49,7 @@ struct assign {
 
 static const struct demand *assign_demand(const struct assign *s, const struct assign_level *l)
 {
-    return &s->pick->request->demands[l->demand];
+    return &s->request->demands[l->demand];
 }
 
 static const struct card *assign_card_of(const struct assign *s, uint32_t at)
@@ -64,14 +65,14 @@ static const struct card_set *assign_fits(const struct assign *s, uint32_t deman
 static bool assign_is_wanted(const struct assign *s, uint32_t card)
 {
     bool wanted = card_set_has(&s->fits[0], card);
-    for (uint32_t i = 1; s->own && !wanted && i < s->pick->request->n_demands; i++)
+    for (uint32_t i = 1; s->own && !wanted && i < s->request->n_demands; i++)
         wanted = card_set_has(&s->fits[i], card);
     return wanted;
 }
 
 static void assign_init_levels(struct assign *s)
 {
-    const struct request *r = s->pick->request;
+    const struct request *r = s->request;
     s->n = 0;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
@@ -90,13 +91,15 @@ static void assign_init_levels(struct assign *s)
 
 static void assign_init(struct assign *s, const struct pick *p, const struct card_set *fits)
 {
-    const struct request *r = p->request;
+    const struct evaluation *e = p->evaluation;
+    const struct request *r = e->request;
     s->pick = p;
+    s->request = r;
     s->fits = fits;
     s->own = request_by_container(r);
     s->n_cards = 0;
     s->looked = 0;
-    request_work(r, (uint64_t)p->node->n_cards * r->n_demands);
+    evaluation_work(e, (uint64_t)p->node->n_cards * r->n_demands);
     for (uint32_t i = 0; i < p->node->n_cards; i++) {
         const struct card *c = &p->node->cards[i];
         if (!assign_is_wanted(s, i))
@@ -107,13 +110,13 @@ static void assign_init(struct assign *s, const struct pick *p, const struct car
     }
     assign_init_levels(s);
     s->most =
-        r->work == NULL ? UINT64_MAX : work_looks(r->work, (uint64_t)s->n * (2 * s->n_cards + 1));
+        e->work == NULL ? UINT64_MAX : work_looks(e->work, (uint64_t)s->n * (2 * s->n_cards + 1));
 }
 
 /* The part of one of the container's cards. */
 static int64_t assign_mem_of(const struct assign *s, const struct demand *d, uint32_t at)
 {
-    return s->own ? demand_part_of(s->pick->request, d, assign_card_of(s, at)->total) : d->mem;
+    return s->own ? demand_part_of(s->request, d, assign_card_of(s, at)->total) : d->mem;
 }
 
 static uint32_t assign_cores_of(const struct assign *s, const struct demand *d)
@@ -145,8 +148,7 @@ static bool assign_allows(const struct assign *s, const struct assign_level *l, 
     if (demand_is_whole(d) && (c->takers > 0 || assign_card_of(s, at)->pods > 0))
         return false;
     return !assign_is_crowded(s, at) && assign_takes(s, d, at) <= c->mem &&
-           !card_lacks_cores(assign_card_of(s, at), s->pick->request, assign_cores_of(s, d),
-                             c->cores);
+           !card_lacks_cores(assign_card_of(s, at), s->request, assign_cores_of(s, d), c->cores);
 }
 
 /* Whether the container has the card already. */
@@ -173,7 +175,7 @@ static bool assign_before(const struct assign *s, int64_t a_mem, uint32_t a, int
 static bool assign_is_same_kind(const struct assign *s, uint32_t a, uint32_t b)
 {
     const struct node *n = s->pick->node;
-    if (s->pick->request->account.entry == NULL)
+    if (s->pick->evaluation->account.entry == NULL)
         return true;
     return (s->cards[a].takers > 0) == (s->cards[b].takers > 0) &&
            str_eq(node_card_model(n, s->ids[a]), node_card_model(n, s->ids[b]));
@@ -187,7 +189,7 @@ static bool assign_is_own_twin(const struct assign *s, uint32_t a, uint32_t b)
     if (c->total != d->total || card_takers(c) != card_takers(d) ||
         node_card_max_pods(n, s->ids[a]) != node_card_max_pods(n, s->ids[b]))
         return false;
-    for (uint32_t i = 0; i < s->pick->request->n_demands; i++) {
+    for (uint32_t i = 0; i < s->request->n_demands; i++) {
         if (card_set_has(&s->fits[i], s->ids[a]) != card_set_has(&s->fits[i], s->ids[b]))
             return false;
     }
@@ -206,7 +208,7 @@ static bool assign_is_twin(const struct assign *s, uint32_t a, uint32_t b)
         return false;
     if (s->own)
         return !used && assign_is_own_twin(s, a, b);
-    return !used || s->n == s->pick->request->n_demands;
+    return !used || s->n == s->request->n_demands;
 }
 
 /* The card to try next: the first in the policy's order behind the one that was tried before, and
@@ -266,7 +268,7 @@ static bool assign_ends(const struct assign *s, struct placement *ret)
 {
     struct share shares[REQUEST_CARDS_MAX];
     const struct node *n = s->pick->node;
-    const struct request *r = s->pick->request;
+    const struct request *r = s->request;
     int64_t sum = 0;
     ret->n = s->n;
     for (uint32_t level = 0; level < s->n; level++) {
@@ -289,7 +291,7 @@ static bool assign_ends(const struct assign *s, struct placement *ret)
             return false;
         sum += charge;
     }
-    return sum <= n->total - n->used && uses_allow(n, r, shares, cards);
+    return sum <= n->total - n->used && uses_allow(n, s->pick->evaluation, shares, cards);
 }
 
 /* Takes back the card that is to be changed next. Cards of an init container make no difference to
@@ -340,7 +342,7 @@ bool assign_place(const struct pick *p, const struct card_set *fits, struct plac
     assert(p->costs == NULL);
     assign_init(&s, p, fits);
     bool found = assign_run(&s, ret);
-    if (p->request->work != NULL)
-        work_looked(p->request->work, s.looked, !found && s.looked > s.most);
+    if (p->evaluation->work != NULL)
+        work_looked(p->evaluation->work, s.looked, !found && s.looked > s.most);
     return found;
 }

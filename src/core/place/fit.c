@@ -41,11 +41,11 @@ struct str fit_reason(const struct node *n, enum verdict v, struct str name, str
     return buf_str(scratch);
 }
 
-enum verdict fit_card(const struct node *n, const struct request *r, uint32_t card)
+enum verdict fit_card(const struct node *n, const struct evaluation *e, uint32_t card)
 {
     struct look look _uninitialized_;
-    look_at(&look, n, r);
-    return look_card(&look, r, card);
+    look_at(&look, n, e);
+    return look_card(&look, e, card);
 }
 
 /* The node's sum may have no room for the cards that the policy prefers, but room for smaller
@@ -53,7 +53,7 @@ enum verdict fit_card(const struct node *n, const struct request *r, uint32_t ca
 static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
 {
     const struct node *n = pick->node;
-    const struct request *r = pick->request;
+    const struct request *r = pick->evaluation->request;
     enum verdict v = VERDICT_FITS;
     do {
         pick_together(pick, ret);
@@ -67,54 +67,73 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
                                       struct placement *ret)
 {
     const struct node *n = pick->node;
-    const struct request *r = pick->request;
+    const struct evaluation *e = pick->evaluation;
+    const struct request *r = e->request;
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     const struct share none = {.mem = 0};
     const struct share all = request_share(r);
-    enum verdict v = look_cards(n, r, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
+    enum verdict v = look_cards(n, e, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
     if (v != VERDICT_FITS)
         return v;
-    if (!in_turn_place(n, r, ret))
+    if (!in_turn_place(n, e, ret))
         return VERDICT_NO_CARD_FREE;
-    if (!in_turn_chooses(n, r, ret) || !in_turn_is_among(ret, &pick->fits))
+    if (!in_turn_chooses(n, e, ret) || !in_turn_is_among(ret, &pick->fits))
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
     /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
-    if (!uses_allow(n, r, shares, count))
+    if (!uses_allow(n, e, shares, count))
         return VERDICT_PLUGIN_ORDER;
     return look_placement(n, r, ret);
 }
 
-static enum verdict fit_place_shared(const struct node *n, const struct request *r,
-                                     enum policy fallback, struct placement *ret)
+/* Whether its cards have room, each for a share of the request. */
+static enum verdict fit_look(struct pick *pick, const struct swap *swap)
 {
-    struct placement unwanted _uninitialized_;
+    const struct evaluation *e = pick->evaluation;
+    struct share share = request_share(e->request);
+    enum verdict v = look_cards(pick->node, e, &share, swap, &pick->fits);
+    return v == VERDICT_FITS && !in_turn_may_have(pick->node, e) ? VERDICT_PLUGIN_ORDER : v;
+}
+
+/* Whether the node's sum has room, whatever cards are chosen. share.mem includes the pod's
+ * overhead, which no card is charged for. So for several cards this overestimates: if it is false,
+ * only the chosen cards can tell. */
+static bool fit_has_sum(const struct node *n, const struct request *r)
+{
+    return request_fixed(r) &&
+           look_sum(n, r, request_share(r).mem * request_cards(r)) == VERDICT_FITS;
+}
+
+/* Without cards of their own the containers stay together, or each may have its own. together:
+ * what fit_look says. */
+static enum verdict fit_choose(struct pick *pick, const struct swap *swap, enum verdict together,
+                               struct placement *ret)
+{
+    const struct request *r = pick->evaluation->request;
+    if (together == VERDICT_FITS)
+        return fit_place_together(pick, ret);
+    enum verdict v = request_may_part(r) ? fit_place_apart(pick, swap, together, ret) : together;
+    return v == VERDICT_FITS ? look_placement(pick->node, r, ret) : v;
+}
+
+static enum verdict fit_place_shared(const struct node *n, const struct evaluation *e, bool brief,
+                                     struct placement *ret)
+{
+    const struct request *r = e->request;
     assert(n->sizes != NULL && n->n_cards > 0);
     struct pick pick = {.node = n,
-                        .request = r,
-                        .policy = policy_choose(r->card_policy, n->sizes->placement, fallback)};
-    struct share share = request_share(r);
+                        .evaluation = e,
+                        .policy = policy_choose(r->card_policy, n->sizes->placement, e->fallback)};
     struct swap swap _uninitialized_;
-    look_swap(&swap, n, r);
+    look_swap(&swap, n, e);
     if (in_turn_applies(r))
-        return fit_place_in_turn(&pick, &swap, ret == NULL ? &unwanted : ret);
+        return fit_place_in_turn(&pick, &swap, ret);
     if (request_by_container(r))
-        return fit_place_each(&pick, &swap, ret == NULL ? &unwanted : ret);
-    enum verdict v = look_cards(n, r, &share, &swap, &pick.fits);
-    if (v == VERDICT_FITS && !in_turn_may_have(n, r))
-        return VERDICT_PLUGIN_ORDER;
-    /* share.mem includes the pod's overhead, which no card is charged for. So for several cards
-     * this quick check overestimates; if it fails, the exact check below decides. */
-    if (v == VERDICT_FITS && ret == NULL && request_fixed(r) &&
-        look_sum(n, r, share.mem * request_cards(r)) == VERDICT_FITS)
+        return fit_place_each(&pick, &swap, ret);
+    enum verdict v = fit_look(&pick, &swap);
+    if (brief && v == VERDICT_FITS && fit_has_sum(n, r))
         return VERDICT_FITS;
-    if (ret == NULL)
-        ret = &unwanted;
-    if (v == VERDICT_FITS)
-        return fit_place_together(&pick, ret);
-    if (request_may_part(r))
-        v = fit_place_apart(&pick, &swap, v, ret);
-    return v == VERDICT_FITS ? look_placement(n, r, ret) : v;
+    return fit_choose(&pick, &swap, v, ret);
 }
 
 /* Whether a card that is set aside still has pods of ours, placed before it was set aside. */
@@ -159,10 +178,12 @@ static bool fit_is_exchanging(const struct node *n)
     return n->n_exchanging > 0 && n->sizes->isolation != ISOLATION_UNKNOWN;
 }
 
-/* ret NULL: only whether the request fits; no cards are chosen. */
-static enum verdict fit_place_pod(const struct node *n, const struct request *r,
-                                  enum policy fallback, struct placement *ret)
+/* brief: the caller wants the verdict alone. Where the node's sum is enough for it, no cards are
+ * chosen, and *ret is not written. */
+static enum verdict fit_place_pod(const struct node *n, const struct evaluation *e, bool brief,
+                                  struct placement *ret)
 {
+    const struct request *r = e->request;
     struct quota_refusal refusal;
     if (n->n_unreadable > 0)
         return VERDICT_UNREADABLE;
@@ -173,30 +194,31 @@ static enum verdict fit_place_pod(const struct node *n, const struct request *r,
     if (v != VERDICT_FITS)
         return v;
     if (!request_shares(r))
-        return uses_evaluate(n, r, 0, &refusal);
+        return uses_evaluate(n, e, 0, &refusal);
     if (n->fault != NODE_OK)
         return fit_fault_verdict(n->fault);
     if (n->sizes->dialect != r->dialect)
         return VERDICT_DIALECT;
     if (n->locked)
         return VERDICT_LOCKED;
-    return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, r, fallback, ret);
+    return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, e, brief, ret);
 }
 
-/* A claim's request, as if its namespace held nothing: a quota that denies it then denies it for
- * ever, and no room is kept. */
-static void fit_load_claim(struct request *to, const struct pod *q, const struct request *r)
+/* The evaluation of a claim beside that of the pod, as if the claim's namespace held nothing: a
+ * quota that denies the claim then denies it for ever, and no room is kept. */
+static struct evaluation fit_claim(const struct pod *claim, const struct evaluation *e)
 {
-    request_load(to, q->request);
-    to->work = r->work;
-    to->learned = r->learned;
-    to->account = (struct quota_account){.entry = q->tenant->entry};
+    return (struct evaluation){.request = claim->request,
+                               .fallback = e->fallback,
+                               .learned = e->learned,
+                               .account = {.entry = claim->tenant->entry},
+                               .work = e->work};
 }
 
-/* `then` is the node after the deleted pods are gone, with the claims that r yields to placed one
- * by one; `now` has the deleted pods and the claims. On a card, both count until the deleted pods
- * are gone. For the node's sum the larger of the two counts. */
-uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct request *r)
+/* `then` is the node after the deleted pods are gone, with the claims that the pod yields to
+ * placed one by one; `now` has the deleted pods and the claims. On a card, both count until the
+ * deleted pods are gone. For the node's sum the larger of the two counts. */
+uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct evaluation *e)
 {
     uint32_t kept = 0;
     struct draft then _uninitialized_;
@@ -205,23 +227,22 @@ uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct r
     draft_init(now, n);
     draft_init(&then, n);
     then.node.vacated = true;
-    request_work(r, 2 * n->n_cards + n->n_pods);
+    evaluation_work(e, 2 * n->n_cards + n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (p->deleting)
             draft_remove(&then, p);
     }
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
-        struct request claim;
         uint32_t count = 0;
-        request_work(r, 1);
-        if (!pod_claims_before(q, r))
+        evaluation_work(e, 1);
+        if (!pod_claims_before(q, e))
             continue;
         assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
-        fit_load_claim(&claim, q, r);
+        const struct evaluation claim = fit_claim(q, e);
         there.n = 0;
         if (q->kept)
             count = shares_of(q->request, q->holding->grants, q->holding->n_grants, false, shares);
-        else if (fit_place_pod(&then.node, &claim, r->fallback, &there) == VERDICT_FITS)
+        else if (fit_place_pod(&then.node, &claim, false, &there) == VERDICT_FITS)
             count = shares_of(q->request, there.grants, there.n, false, shares);
         else
             continue;
@@ -236,99 +257,107 @@ uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct r
     return kept;
 }
 
-static enum verdict fit_place_beside_claims(const struct node *n, const struct request *r,
-                                            struct placement *ret)
+static enum verdict fit_place_beside_claims(const struct node *n, const struct evaluation *e,
+                                            bool brief, struct placement *ret)
 {
     struct draft kept _uninitialized_;
-    uint32_t pods = fit_keep_claims(&kept, n, r);
-    bool fits = in_turn_applies(r) ? in_turn_has_room(&kept.node, n, r)
-                                   : fit_place_pod(&kept.node, r, r->fallback, ret) == VERDICT_FITS;
-    if (!fits && r->lack != NULL)
-        r->lack->pods = pods;
+    uint32_t pods = fit_keep_claims(&kept, n, e);
+    bool fits = in_turn_applies(e->request)
+                    ? in_turn_has_room(&kept.node, n, e)
+                    : fit_place_pod(&kept.node, e, brief, ret) == VERDICT_FITS;
+    if (!fits && e->lack != NULL)
+        e->lack->pods = pods;
     return fits ? VERDICT_FITS : VERDICT_KEPT;
 }
 
-static enum verdict fit_place_or_fit(const struct node *n, const struct request *r,
-                                     struct placement *ret)
+static enum verdict fit_place_anywhere(const struct node *n, const struct evaluation *e, bool brief,
+                                       struct placement *ret)
 {
     if (n == NULL || n->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
-    if (!request_wants(r))
+    if (!request_wants(e->request))
         return VERDICT_FITS;
-    enum verdict v = fit_place_pod(n, r, r->fallback, ret);
-    return v != VERDICT_FITS || n->claims == NULL ? v : fit_place_beside_claims(n, r, ret);
+    enum verdict v = fit_place_pod(n, e, brief, ret);
+    return v != VERDICT_FITS || n->claims == NULL ? v : fit_place_beside_claims(n, e, brief, ret);
 }
 
-enum verdict fit_place(const struct node *n, const struct request *r, struct placement *ret)
+enum verdict fit_place(const struct node *n, const struct evaluation *e, struct placement *ret)
 {
     ret->n = 0;
-    return fit_place_or_fit(n, r, ret);
+    return fit_place_anywhere(n, e, false, ret);
+}
+
+/* Whether it fits: often the verdict depends on which cards would be chosen. */
+static enum verdict fit_evaluate(const struct node *n, const struct evaluation *e)
+{
+    struct placement there _uninitialized_;
+    return fit_place_anywhere(n, e, true, &there);
 }
 
 /* Without a table all cards of a node have one model and one size, so the quota's answer is the
  * same for all. */
-static enum verdict fit_quota(const struct node *n, const struct request *r)
+static enum verdict fit_quota(const struct node *n, const struct evaluation *e)
 {
     struct quota_refusal refusal;
-    return n->sizes->infos == NULL ? uses_evaluate(n, r, 0, &refusal)
-                                   : fit_place_or_fit(n, r, NULL);
+    return n->sizes->infos == NULL ? uses_evaluate(n, e, 0, &refusal) : fit_evaluate(n, e);
 }
 
-enum verdict fit_node(const struct node *n, const struct request *r)
+enum verdict fit_node(const struct node *n, const struct evaluation *e)
 {
-    if (n == NULL || !r->simple || r->mem > n->crowded)
-        return fit_place_or_fit(n, r, NULL);
-    if (r->account.entry != NULL) {
-        enum verdict v = fit_quota(n, r);
+    int64_t mem = e->request->mem;
+    if (n == NULL || !e->simple || mem > n->crowded)
+        return fit_evaluate(n, e);
+    if (e->account.entry != NULL) {
+        enum verdict v = fit_quota(n, e);
         if (v != VERDICT_FITS)
             return v;
     }
-    if (r->mem <= n->simple)
+    if (mem <= n->simple)
         return VERDICT_FITS;
-    return r->mem > n->most_free ? VERDICT_NO_CARD_FREE : VERDICT_NODE_FULL;
+    return mem > n->most_free ? VERDICT_NO_CARD_FREE : VERDICT_NODE_FULL;
 }
 
-bool fit_refusal(const struct node *n, const struct request *r, enum verdict v,
+bool fit_refusal(const struct node *n, const struct evaluation *e, enum verdict v,
                  struct quota_refusal *ret)
 {
     if (n == NULL || (v != VERDICT_QUOTA && v != VERDICT_QUOTA_DENIED))
         return false;
-    if (!request_shares(r))
-        return uses_evaluate(n, r, 0, ret) == v;
+    if (!request_shares(e->request))
+        return uses_evaluate(n, e, 0, ret) == v;
     struct look look _uninitialized_;
-    struct share share = request_share(r);
-    look_groups(&look, n, r);
-    request_work(r, 2 * (uint64_t)n->n_cards);
+    struct share share = request_share(e->request);
+    look_groups(&look, n, e);
+    evaluation_work(e, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (look_share(&look, r, &share, i) == v && uses_evaluate(n, r, i, ret) == v)
+        if (look_share(&look, e, &share, i) == v && uses_evaluate(n, e, i, ret) == v)
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
      * them, or because each has its own. */
-    bool own = request_by_container(r);
+    bool own = request_by_container(e->request);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict its = card_usable(&n->cards[i]) ? uses_evaluate(n, r, i, ret) : VERDICT_FITS;
+        enum verdict its = card_usable(&n->cards[i]) ? uses_evaluate(n, e, i, ret) : VERDICT_FITS;
         if (its == v || (own && its != VERDICT_FITS))
             return true;
     }
     return false;
 }
 
-bool fit_card_refusal(const struct node *n, const struct request *r, uint32_t card,
+bool fit_card_refusal(const struct node *n, const struct evaluation *e, uint32_t card,
                       struct quota_refusal *ret)
 {
     assert(card < n->n_cards);
-    return uses_evaluate(n, r, card, ret) != VERDICT_FITS;
+    return uses_evaluate(n, e, card, ret) != VERDICT_FITS;
 }
 
-bool fit_swaps(const struct node *n, const struct request *r)
+bool fit_swaps(const struct node *n, const struct evaluation *e)
 {
     struct swap swap _uninitialized_;
     struct placement there _uninitialized_;
-    request_work(r, n->n_pods);
-    swap_find(n, r, &swap);
+    evaluation_work(e, n->n_pods);
+    swap_find(n, e, &swap);
     return swap.cards == SWAP_NONE ||
-           (swap.cards == SWAP_ONE && fit_place(n, r, &there) == VERDICT_FITS &&
+           (swap.cards == SWAP_ONE && fit_place(n, e, &there) == VERDICT_FITS &&
             !swap_allows_all(&swap, &there));
 }
 
@@ -356,7 +385,8 @@ static bool fit_is_outgrown(const struct node *n, const struct request *r, const
 /* Evaluates the pod's cards on a draft of the node without the pod. */
 enum verdict fit_keep(const struct pod *p)
 {
-    struct request r;
+    const struct request *r = p->request;
+    const struct evaluation e = {.request = r, .self = p};
     struct draft without _uninitialized_;
     const struct node *n = &without.node;
     const struct holding *h = p->holding;
@@ -365,32 +395,30 @@ enum verdict fit_keep(const struct pod *p)
     assert(pod_holds(p) && p->node != NULL && h != NULL);
     if (p->node->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
-    request_load(&r, p->request);
-    r.self = p;
     draft_init(&without, p->node);
     draft_remove(&without, p);
-    enum verdict v = fit_check_isolation(n, &r);
+    enum verdict v = fit_check_isolation(n, r);
     if (v == VERDICT_FITS)
-        v = fit_check_exclusive(n, &r);
-    if (v != VERDICT_FITS || !request_shares(&r))
+        v = fit_check_exclusive(n, r);
+    if (v != VERDICT_FITS || !request_shares(r))
         return v;
     if (n->fault != NODE_OK)
         return fit_fault_verdict(n->fault);
-    if (n->sizes->dialect != r.dialect)
+    if (n->sizes->dialect != r->dialect)
         return VERDICT_DIALECT;
-    if (dialect_has_uuids(r.dialect) && vgpu_falls_short(pod_list(p), &r, n))
+    if (dialect_has_uuids(r->dialect) && vgpu_falls_short(pod_list(p), r, n))
         return VERDICT_NO_CARD_FREE;
-    look_at(&look, n, &r);
+    look_at(&look, n, &e);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];
-        if (!node_has_card(n, s->card) || fit_is_outgrown(n, &r, h, s))
+        if (!node_has_card(n, s->card) || fit_is_outgrown(n, r, h, s))
             return VERDICT_NO_CARD_FREE;
-        v = look_share(&look, &r, s, s->card);
-        charge += share_charge(&r, s, n->cards[s->card].total);
+        v = look_share(&look, &e, s, s->card);
+        charge += share_charge(r, s, n->cards[s->card].total);
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
-    if (v == VERDICT_FITS && !in_turn_keeps(n, &r, h))
+    if (v == VERDICT_FITS && !in_turn_keeps(n, &e, h))
         return VERDICT_PLUGIN_ORDER;
-    return v == VERDICT_FITS ? look_sum(n, &r, charge) : v;
+    return v == VERDICT_FITS ? look_sum(n, r, charge) : v;
 }

@@ -6,10 +6,10 @@
 #include "core/state/draft.h"
 
 /* The node without its pods. */
-static void fit_apart_empty(struct draft *ret, const struct node *n, const struct request *r)
+static void fit_apart_empty(struct draft *ret, const struct node *n, const struct evaluation *e)
 {
     draft_init(ret, n);
-    request_work(r, n->n_pods);
+    evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (!n->vacated || !p->deleting)
             draft_remove(ret, p);
@@ -20,11 +20,11 @@ enum verdict fit_place_apart(const struct pick *pick, const struct swap *swap,
                              enum verdict together, struct placement *ret)
 {
     const struct node *n = pick->node;
-    const struct request *r = pick->request;
+    const struct evaluation *e = pick->evaluation;
     const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
     struct card_set fits _uninitialized_;
-    enum verdict apart = look_cards(n, r, &none, &any, &fits);
+    enum verdict apart = look_cards(n, e, &none, &any, &fits);
     if (apart == VERDICT_FITS && assign_place(pick, &fits, ret))
         return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
@@ -34,24 +34,25 @@ enum verdict fit_place_apart(const struct pick *pick, const struct swap *swap,
     /* Too large for one card. Check on an empty node whether several cards could hold the pod. */
     struct draft d _uninitialized_;
     struct placement there _uninitialized_;
-    fit_apart_empty(&d, n, r);
-    const struct pick empty = {.node = &d.node, .request = r, .policy = pick->policy};
-    return look_cards(&d.node, r, &none, &any, &fits) == VERDICT_FITS &&
+    fit_apart_empty(&d, n, e);
+    const struct pick empty = {.node = &d.node, .evaluation = e, .policy = pick->policy};
+    return look_cards(&d.node, e, &none, &any, &fits) == VERDICT_FITS &&
                    assign_place(&empty, &fits, &there)
                ? VERDICT_NO_CARD_FREE
                : together;
 }
 
 /* The cards that each container could have if it were alone. */
-static enum verdict fit_apart_evaluate_each(const struct node *n, const struct request *r,
+static enum verdict fit_apart_evaluate_each(const struct node *n, const struct evaluation *e,
                                             const struct swap *swap, struct card_set *ret_fits)
 {
     struct request one _uninitialized_;
+    const struct evaluation part = evaluation_part(e, &one);
     enum verdict v = VERDICT_FITS;
-    for (uint32_t i = 0; i < r->n_demands && v == VERDICT_FITS; i++) {
-        request_part(&one, r, i);
+    for (uint32_t i = 0; i < e->request->n_demands && v == VERDICT_FITS; i++) {
+        request_part(&one, e->request, i);
         struct share share = request_share(&one);
-        v = look_cards(n, &one, &share, swap, &ret_fits[i]);
+        v = look_cards(n, &part, &share, swap, &ret_fits[i]);
     }
     return v;
 }
@@ -63,16 +64,15 @@ static enum verdict fit_apart_why_not_each(const struct pick *pick, const struct
     struct draft d _uninitialized_;
     struct placement there _uninitialized_;
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
-    struct request r _uninitialized_;
+    struct evaluation e = *pick->evaluation;
     const struct swap any = {.cards = SWAP_ANY};
-    const struct pick free = {.node = pick->node, .request = &r, .policy = pick->policy};
-    const struct pick empty = {.node = &d.node, .request = &r, .policy = pick->policy};
-    request_load(&r, pick->request);
-    r.account.entry = NULL;
-    if (pick->request->account.entry != NULL && assign_place(&free, own, &there))
+    const struct pick free = {.node = pick->node, .evaluation = &e, .policy = pick->policy};
+    const struct pick empty = {.node = &d.node, .evaluation = &e, .policy = pick->policy};
+    e.account.entry = NULL;
+    if (pick->evaluation->account.entry != NULL && assign_place(&free, own, &there))
         return VERDICT_QUOTA;
-    fit_apart_empty(&d, pick->node, &r);
-    return fit_apart_evaluate_each(&d.node, &r, &any, fits) == VERDICT_FITS &&
+    fit_apart_empty(&d, pick->node, &e);
+    return fit_apart_evaluate_each(&d.node, &e, &any, fits) == VERDICT_FITS &&
                    assign_place(&empty, fits, &there)
                ? VERDICT_NO_CARD_FREE
                : VERDICT_TOO_FEW;
@@ -82,11 +82,10 @@ enum verdict fit_place_each(const struct pick *pick, const struct swap *swap, st
 {
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
     const struct node *n = pick->node;
-    const struct request *r = pick->request;
-    enum verdict v = fit_apart_evaluate_each(n, r, swap, fits);
+    enum verdict v = fit_apart_evaluate_each(n, pick->evaluation, swap, fits);
     if (v != VERDICT_FITS)
         return v;
     if (!assign_place(pick, fits, ret))
         return fit_apart_why_not_each(pick, fits);
-    return look_placement(n, r, ret);
+    return look_placement(n, pick->evaluation->request, ret);
 }

@@ -15,19 +15,19 @@ bool in_turn_applies(const struct request *r)
     return in_turn_is_ordered(r) && request_fixed(r);
 }
 
-bool in_turn_place(const struct node *n, const struct request *r, struct placement *ret)
+bool in_turn_place(const struct node *n, const struct evaluation *e, struct placement *ret)
 {
     int64_t mem[LIMIT_CARDS] _uninitialized_;
     uint32_t cores[LIMIT_CARDS] _uninitialized_;
     ret->n = 0;
-    request_work(r, (uint64_t)n->n_cards * r->n_demands);
+    evaluation_work(e, (uint64_t)n->n_cards * e->request->n_demands);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
         mem[i] = MAX_OF(c->total - c->used, (int64_t)0);
         cores[i] = c->wholes > 0 || c->absent ? 0 : card_free_cores(c);
     }
-    for (uint32_t i = 0; i < r->n_demands; i++) {
-        const struct demand *d = &r->demands[i];
+    for (uint32_t i = 0; i < e->request->n_demands; i++) {
+        const struct demand *d = &e->request->demands[i];
         uint32_t best = LIMIT_CARDS;
         for (uint32_t card = 0; card < n->n_cards; card++) {
             if (mem[card] < d->mem || cores[card] < d->cores)
@@ -46,11 +46,11 @@ bool in_turn_place(const struct node *n, const struct request *r, struct placeme
     return true;
 }
 
-static bool in_turn_is_same(const struct node *n, const struct request *r,
+static bool in_turn_is_same(const struct node *n, const struct evaluation *e,
                             const struct placement *there)
 {
     struct placement chosen _uninitialized_;
-    if (!in_turn_place(n, r, &chosen) || chosen.n != there->n)
+    if (!in_turn_place(n, e, &chosen) || chosen.n != there->n)
         return false;
     for (uint32_t i = 0; i < chosen.n; i++) {
         if (chosen.grants[i].card != there->grants[i].card)
@@ -59,9 +59,9 @@ static bool in_turn_is_same(const struct node *n, const struct request *r,
     return true;
 }
 
-static bool in_turn_is_here(const struct node *n, const struct request *r, const struct pod *p)
+static bool in_turn_is_here(const struct node *n, const struct evaluation *e, const struct pod *p)
 {
-    return p != r->self && !(n->vacated && p->deleting);
+    return p != e->self && !(n->vacated && p->deleting);
 }
 
 static bool in_turn_is_placed(const struct node *n, const struct pod *p)
@@ -75,11 +75,11 @@ static bool in_turn_is_placed(const struct node *n, const struct pod *p)
 }
 
 /* A pod without a card has one of the plugin, which is not known yet. */
-static bool in_turn_knows_all(const struct node *n, const struct request *r)
+static bool in_turn_knows_all(const struct node *n, const struct evaluation *e)
 {
-    request_work(r, n->n_pods);
+    evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (in_turn_is_here(n, r, p) && request_shares(p->request) && node_serves(n, p->request) &&
+        if (in_turn_is_here(n, e, p) && request_shares(p->request) && node_serves(n, p->request) &&
             !in_turn_is_placed(n, p))
             return false;
     }
@@ -88,29 +88,30 @@ static bool in_turn_knows_all(const struct node *n, const struct request *r)
 
 /* The node as the plugin may count it: without pods of other plugins, and, with `later`, without
  * the deleted ones. */
-static void in_turn_recount(struct draft *d, const struct node *n, const struct request *r,
+static void in_turn_recount(struct draft *d, const struct node *n, const struct evaluation *e,
                             bool later)
 {
     draft_init(d, n);
-    request_work(r, n->n_pods);
+    evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         bool gone = node_is_foreign(n, p->request) || (later && p->deleting);
-        if (gone && in_turn_is_here(n, r, p))
+        if (gone && in_turn_is_here(n, e, p))
             draft_remove(d, p);
     }
     d->node.vacated = n->vacated || later;
 }
 
-bool in_turn_chooses(const struct node *n, const struct request *r, const struct placement *there)
+bool in_turn_chooses(const struct node *n, const struct evaluation *e,
+                     const struct placement *there)
 {
     struct draft d _uninitialized_;
-    if (!in_turn_knows_all(n, r) || !in_turn_is_same(n, r, there))
+    if (!in_turn_knows_all(n, e) || !in_turn_is_same(n, e, there))
         return false;
-    in_turn_recount(&d, n, r, false);
-    if (!in_turn_is_same(&d.node, r, there))
+    in_turn_recount(&d, n, e, false);
+    if (!in_turn_is_same(&d.node, e, there))
         return false;
-    in_turn_recount(&d, n, r, true);
-    return in_turn_is_same(&d.node, r, there);
+    in_turn_recount(&d, n, e, true);
+    return in_turn_is_same(&d.node, e, there);
 }
 
 bool in_turn_is_among(const struct placement *there, const struct card_set *cards)
@@ -122,52 +123,52 @@ bool in_turn_is_among(const struct placement *there, const struct card_set *card
     return true;
 }
 
-bool in_turn_has_room(const struct node *kept, const struct node *n, const struct request *r)
+bool in_turn_has_room(const struct node *kept, const struct node *n, const struct evaluation *e)
 {
     struct placement there _uninitialized_;
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     int64_t charge = 0;
-    if (!in_turn_place(n, r, &there))
+    if (!in_turn_place(n, e, &there))
         return false;
-    uint32_t count = shares_of(r, there.grants, there.n, false, shares);
+    uint32_t count = shares_of(e->request, there.grants, there.n, false, shares);
     for (uint32_t i = 0; i < count; i++) {
         const struct card *c = &kept->cards[shares[i].card];
         if (c->wholes > 0 || shares[i].mem > card_free(c) || shares[i].cores > card_free_cores(c))
             return false;
         charge += shares[i].mem;
     }
-    return charge <= kept->total - kept->used && kept->counted + r->mem <= kept->limit;
+    return charge <= kept->total - kept->used && kept->counted + e->request->mem <= kept->limit;
 }
 
-bool in_turn_may_have(const struct node *n, const struct request *r)
+bool in_turn_may_have(const struct node *n, const struct evaluation *e)
 {
     struct draft d _uninitialized_;
     struct look look _uninitialized_;
-    const struct share share = request_share(r);
-    if (!in_turn_is_ordered(r) || request_fixed(r))
+    const struct share share = request_share(e->request);
+    if (!in_turn_is_ordered(e->request) || request_fixed(e->request))
         return true;
-    if (!in_turn_knows_all(n, r))
+    if (!in_turn_knows_all(n, e))
         return false;
-    in_turn_recount(&d, n, r, true);
-    look_groups(&look, &d.node, r);
-    request_work(r, n->n_cards);
+    in_turn_recount(&d, n, e, true);
+    look_groups(&look, &d.node, e);
+    evaluation_work(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &d.node.cards[i];
         if (c->pods > 0 || c->used > 0 || c->absent)
             continue;
-        if (n->cards[i].foreign > 0 || look_share(&look, r, &share, i) != VERDICT_FITS)
+        if (n->cards[i].foreign > 0 || look_share(&look, e, &share, i) != VERDICT_FITS)
             return false;
     }
     return true;
 }
 
-bool in_turn_keeps(const struct node *n, const struct request *r, const struct holding *h)
+bool in_turn_keeps(const struct node *n, const struct evaluation *e, const struct holding *h)
 {
     struct placement there = {.n = h->n_grants};
-    if (!in_turn_applies(r))
-        return in_turn_may_have(n, r);
+    if (!in_turn_applies(e->request))
+        return in_turn_may_have(n, e);
     assert(h->n_grants <= REQUEST_GRANTS_MAX);
     if (h->n_grants > 0)
         memcpy(there.grants, h->grants, h->n_grants * sizeof(there.grants[0]));
-    return in_turn_chooses(n, r, &there);
+    return in_turn_chooses(n, e, &there);
 }

@@ -21,22 +21,23 @@ static void look_mark_cards(struct card_set *set, const struct holding *h)
     }
 }
 
-static bool look_has_groups(const struct request *r)
+static bool look_has_groups(const struct evaluation *e)
 {
-    return r->anti_affinity.n > 0 || r->affinity_held;
+    return e->request->anti_affinity.n > 0 || e->affinity_held;
 }
 
 /* One pass over the node's pods, independent of the number of its cards. */
-void look_groups(struct look *l, const struct node *n, const struct request *r)
+void look_groups(struct look *l, const struct node *n, const struct evaluation *e)
 {
+    const struct request *r = e->request;
     l->node = n;
-    if (!look_has_groups(r))
+    if (!look_has_groups(e))
         return;
     *l = (struct look){.node = n};
-    request_work(r, n->n_pods);
+    evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct request *q = p->request;
-        if (p == r->self || (n->vacated && p->deleting))
+        if (p == e->self || (n->vacated && p->deleting))
             continue;
         if (look_same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
             look_mark_cards(&l->foes, p->holding);
@@ -45,26 +46,28 @@ void look_groups(struct look *l, const struct node *n, const struct request *r)
     }
 }
 
-static enum verdict look_check_groups(const struct look *l, const struct request *r, uint32_t card)
+static enum verdict look_check_groups(const struct look *l, const struct evaluation *e,
+                                      uint32_t card)
 {
-    if (!look_has_groups(r))
+    if (!look_has_groups(e))
         return VERDICT_FITS;
     if (card_set_has(&l->foes, card))
         return VERDICT_ANTI_AFFINITY;
-    return r->affinity_held && !card_set_has(&l->friends, card) ? VERDICT_AFFINITY : VERDICT_FITS;
+    return e->affinity_held && !card_set_has(&l->friends, card) ? VERDICT_AFFINITY : VERDICT_FITS;
 }
 
 /* Reasons that would rule the card out even if it were empty. */
-static enum verdict look_check_kind(const struct node *n, const struct request *r,
+static enum verdict look_check_kind(const struct node *n, const struct evaluation *e,
                                     const struct share *share, uint32_t card)
 {
+    const struct request *r = e->request;
     const struct card *c = &n->cards[card];
     if (!card_usable(c))
         return card_only_claimed(c) ? VERDICT_CLAIMED : VERDICT_UNUSABLE;
-    if (r->models.n > 0 && !work_allows_model(r->work, r->models, node_card_model(n, card)))
+    if (r->models.n > 0 && !work_allows_model(e->work, r->models, node_card_model(n, card)))
         return VERDICT_MODEL;
     struct uuid_room room _uninitialized_;
-    if (r->uuids.n > 0 && !work_allows_uuid(r->work, r->uuids, node_card_uuid(n, card, &room)))
+    if (r->uuids.n > 0 && !work_allows_uuid(e->work, r->uuids, node_card_uuid(n, card, &room)))
         return VERDICT_UUID;
     if (share->mem > c->total || (r->whole && c->total == 0))
         return VERDICT_TOO_LARGE;
@@ -88,45 +91,45 @@ static enum verdict look_check_room(const struct node *n, const struct request *
 }
 
 /* The quota is checked before the room: if it is used up, no room helps. */
-static enum verdict look_evaluate(const struct look *l, const struct request *r,
+static enum verdict look_evaluate(const struct look *l, const struct evaluation *e,
                                   const struct share *share, uint32_t card)
 {
     struct quota_refusal refusal;
     const struct node *n = l->node;
-    enum verdict v = look_check_kind(n, r, share, card);
+    enum verdict v = look_check_kind(n, e, share, card);
     if (v == VERDICT_FITS)
-        v = look_check_groups(l, r, card);
+        v = look_check_groups(l, e, card);
     if (v == VERDICT_FITS)
-        v = uses_evaluate(n, r, card, &refusal);
-    return v == VERDICT_FITS ? look_check_room(n, r, share, card) : v;
+        v = uses_evaluate(n, e, card, &refusal);
+    return v == VERDICT_FITS ? look_check_room(n, e->request, share, card) : v;
 }
 
-enum verdict look_share(const struct look *l, const struct request *r, const struct share *share,
+enum verdict look_share(const struct look *l, const struct evaluation *e, const struct share *share,
                         uint32_t card)
 {
-    return look_evaluate(l, r, share, card);
+    return look_evaluate(l, e, share, card);
 }
 
-void look_at(struct look *l, const struct node *n, const struct request *r)
+void look_at(struct look *l, const struct node *n, const struct evaluation *e)
 {
-    look_groups(l, n, r);
-    look_swap(&l->swap, n, r);
+    look_groups(l, n, e);
+    look_swap(&l->swap, n, e);
 }
 
-enum verdict look_card(const struct look *l, const struct request *r, uint32_t card)
+enum verdict look_card(const struct look *l, const struct evaluation *e, uint32_t card)
 {
-    struct share share = request_share(r);
+    struct share share = request_share(e->request);
     assert(card < l->node->n_cards);
-    request_work(r, 1);
-    enum verdict v = look_evaluate(l, r, &share, card);
+    evaluation_work(e, 1);
+    enum verdict v = look_evaluate(l, e, &share, card);
     return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
 }
 
 /* Where the figures of the cards go. The search for different cards for the containers asks about
  * no memory at first (fit_place_apart): then its answer is not what the pod lacks. */
-static struct lack *look_open_lack(const struct request *r, const struct share *share)
+static struct lack *look_open_lack(const struct evaluation *e, const struct share *share)
 {
-    struct lack *l = request_fixed(r) && share->mem == 0 ? NULL : r->lack;
+    struct lack *l = request_fixed(e->request) && share->mem == 0 ? NULL : e->lack;
     if (l != NULL)
         *l = (struct lack){.free = 0};
     return l;
@@ -135,20 +138,21 @@ static struct lack *look_open_lack(const struct request *r, const struct share *
 /* If too few are feasible, the highest verdict of a card is the reason: verdicts are ordered from
  * "never" to "nearly feasible". If some cards could become feasible, but fewer than are needed, the
  * reason is VERDICT_TOO_FEW. */
-enum verdict look_cards(const struct node *n, const struct request *r, const struct share *share,
+enum verdict look_cards(const struct node *n, const struct evaluation *e, const struct share *share,
                         const struct swap *swap, struct card_set *ret_fits)
 {
+    const uint32_t cards = request_cards(e->request);
     struct look look _uninitialized_;
     enum verdict nearest = VERDICT_UNUSABLE;
     uint32_t fit = 0;
     uint32_t could = 0;
     *ret_fits = (struct card_set){{0}};
     assert(n->n_cards <= LIMIT_CARDS);
-    struct lack *lack = look_open_lack(r, share);
-    look_groups(&look, n, r);
-    request_work(r, n->n_cards);
+    struct lack *lack = look_open_lack(e, share);
+    look_groups(&look, n, e);
+    evaluation_work(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict v = look_evaluate(&look, r, share, i);
+        enum verdict v = look_evaluate(&look, e, share, i);
         if (v == VERDICT_FITS && !swap_allows(swap, i))
             v = VERDICT_SWAP;
         could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
@@ -166,9 +170,9 @@ enum verdict look_cards(const struct node *n, const struct request *r, const str
         lack->fit = fit;
         lack->could = could;
     }
-    if (fit >= request_cards(r))
+    if (fit >= cards)
         return VERDICT_FITS;
-    if (could >= request_cards(r))
+    if (could >= cards)
         return nearest;
     return could == 0 ? nearest : VERDICT_TOO_FEW;
 }

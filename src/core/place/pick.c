@@ -28,7 +28,7 @@ static bool pick_before(const void *ctx, uint32_t a, uint32_t b)
 static void pick_sort_cards(const struct pick *p, struct order *ret)
 {
     ret->n = 0;
-    request_work(p->request, 4 * (uint64_t)p->node->n_cards);
+    evaluation_work(p->evaluation, 4 * (uint64_t)p->node->n_cards);
     assert(p->node->n_cards <= LIMIT_CARDS);
     for (uint32_t i = 0; i < p->node->n_cards; i++) {
         if (card_set_has(&p->fits, i))
@@ -41,12 +41,13 @@ static void pick_sort_cards(const struct pick *p, struct order *ret)
 static int64_t pick_beside_equal(const struct pick *p)
 {
     int64_t best = -1;
-    if (request_cards(p->request) != 1 || p->node->n_starting == 0)
+    if (request_cards(p->evaluation->request) != 1 || p->node->n_starting == 0)
         return -1;
-    request_work(p->request, p->node->n_pods);
+    evaluation_work(p->evaluation, p->node->n_pods);
     for (const struct pod *q = p->node->pods; q != NULL; q = q->next) {
-        if (!pod_awaits(q) || !swap_is_like(q, p->request) || q->holding->n_shares != 1 ||
-            !node_has_card(p->node, q->card) || !card_set_has(&p->fits, (uint32_t)q->card))
+        if (!pod_awaits(q) || !swap_is_like(q, p->evaluation->request) ||
+            q->holding->n_shares != 1 || !node_has_card(p->node, q->card) ||
+            !card_set_has(&p->fits, (uint32_t)q->card))
             continue;
         if (best < 0 || pick_before(p, (uint32_t)q->card, (uint32_t)best))
             best = q->card;
@@ -89,7 +90,7 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
     const uint32_t *best = NULL;
     assert(wanted > 0 && wanted <= REQUEST_CARDS_MAX);
     int64_t most = 0;
-    request_work(p->request, 4 * (uint64_t)all->n);
+    evaluation_work(p->evaluation, 4 * (uint64_t)all->n);
     for (uint32_t i = 0; i < all->n; i++) {
         o.numa[i] = node_card_numa(p->node, all->cards[i]);
         o.places[i] = i;
@@ -117,7 +118,7 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
  * plugin lets it use no more. */
 static void pick_grant_devices(const struct pick *p, struct placement *ret)
 {
-    const struct request *r = p->request;
+    const struct request *r = p->evaluation->request;
     for (uint32_t i = 0; i < ret->n; i++) {
         struct grant *g = &ret->grants[i];
         g->container = UINT16_MAX;
@@ -132,7 +133,7 @@ static void pick_grant_devices(const struct pick *p, struct placement *ret)
 static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
                              struct placement *ret)
 {
-    const struct request *r = p->request;
+    const struct request *r = p->evaluation->request;
     bool some_last = request_lasting(r) > 0;
     struct share share = {.mem = 0};
     ret->n = 0;
@@ -185,17 +186,18 @@ static void pick_weigh(struct pick *p, int64_t costs[static LIMIT_CARDS])
     p->costs = NULL;
     if (!policy_has_costs(p->policy))
         return;
-    request_work(p->request, 8 * (uint64_t)p->node->n_cards);
-    p->costs = learned_costs_order(p->request, p->policy, p->node, costs) ? costs : NULL;
+    evaluation_work(p->evaluation, 8 * (uint64_t)p->node->n_cards);
+    p->costs = learned_costs_order(p->evaluation, p->policy, p->node, costs) ? costs : NULL;
 }
 
 void pick_together(const struct pick *p, struct placement *ret)
 {
     int64_t costs[LIMIT_CARDS] _uninitialized_;
     struct pick with_costs = *p;
+    const struct request *r = p->evaluation->request;
     uint32_t cards[REQUEST_CARDS_MAX] = {0};
     struct order order _uninitialized_;
-    uint32_t wanted = request_cards(p->request);
+    uint32_t wanted = request_cards(r);
     pick_weigh(&with_costs, costs);
     p = &with_costs;
     int64_t beside = pick_beside_equal(p);
@@ -207,9 +209,9 @@ void pick_together(const struct pick *p, struct placement *ret)
     else if (wanted == 1 || !pick_numa(p, &order, wanted, cards))
         memcpy(cards, order.cards, wanted * sizeof(cards[0]));
     pick_sort_indices(cards, wanted);
-    bool devices = dialect_has_uuids(p->request->dialect);
-    if ((request_plain(p->request) && !devices) || p->request->n_demands == 0)
-        pick_grant_plain(p->request, cards[0], ret);
+    bool devices = dialect_has_uuids(r->dialect);
+    if ((request_plain(r) && !devices) || r->n_demands == 0)
+        pick_grant_plain(r, cards[0], ret);
     else
         pick_grant_parts(p, cards, wanted, ret);
 }
@@ -217,12 +219,13 @@ void pick_together(const struct pick *p, struct placement *ret)
 bool pick_smaller(struct pick *p)
 {
     const struct node *n = p->node;
+    const struct request *r = p->evaluation->request;
     int64_t largest = 0;
     int64_t smallest = INT64_MAX;
     uint32_t count = 0;
-    if (request_fixed(p->request))
+    if (request_fixed(r))
         return false;
-    request_work(p->request, 2 * (uint64_t)n->n_cards);
+    evaluation_work(p->evaluation, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!card_set_has(&p->fits, i))
             continue;
@@ -230,10 +233,10 @@ bool pick_smaller(struct pick *p)
         smallest = MIN_OF(smallest, n->cards[i].total);
         count++;
     }
-    assert(count >= request_cards(p->request));
-    if (smallest >= largest || count <= request_cards(p->request))
+    assert(count >= request_cards(r));
+    if (smallest >= largest || count <= request_cards(r))
         return false;
-    for (uint32_t i = n->n_cards; i-- > 0 && count > request_cards(p->request);) {
+    for (uint32_t i = n->n_cards; i-- > 0 && count > request_cards(r);) {
         if (card_set_has(&p->fits, i) && n->cards[i].total == largest) {
             card_set_remove(&p->fits, i);
             count--;

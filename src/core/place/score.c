@@ -14,16 +14,15 @@
 /* Costs beyond this are alike: no node has so many cards. */
 #define COST_MAX (INT64_C(1) << 60)
 
-void score_begin(struct score *s, const struct request *request, enum policy policy)
+void score_begin(struct score *s, const struct evaluation *e, enum policy policy)
 {
-    bool known = request->dialect == DIALECT_OWN || !policy_has_costs(policy);
-    *s = (struct score){.policy =
-                            known ? learned_costs_able(request->learned, policy) : POLICY_BINPACK,
-                        .request = request,
-                        .learned = request->learned,
+    bool known = e->request->dialect == DIALECT_OWN || !policy_has_costs(policy);
+    *s = (struct score){.policy = known ? learned_costs_able(e->learned, policy) : POLICY_BINPACK,
+                        .request = e->request,
+                        .learned = e->learned,
                         .total = -1};
     if (policy_has_costs(s->policy))
-        market_ask(&s->learned->market, request, &s->ask);
+        market_ask(&s->learned->market, e, &s->ask);
 }
 
 static uint64_t score_used(const struct node *n, int64_t mem)

@@ -16,16 +16,16 @@ enum policy learned_costs_able(const struct learned_costs *p, enum policy policy
     return policy;
 }
 
-bool learned_costs_order(const struct request *r, enum policy policy, const struct node *n,
+bool learned_costs_order(const struct evaluation *e, enum policy policy, const struct node *n,
                          int64_t *ret)
 {
     struct market_ask ask _uninitialized_;
-    if (!policy_has_costs(policy) || r->dialect != DIALECT_OWN ||
-        learned_costs_able(r->learned, policy) != policy)
+    if (!policy_has_costs(policy) || e->request->dialect != DIALECT_OWN ||
+        learned_costs_able(e->learned, policy) != policy)
         return false;
-    market_ask(&r->learned->market, r, &ask);
+    market_ask(&e->learned->market, e, &ask);
     if (policy == POLICY_FGD)
-        fgd_order(&r->learned->fgd, &ask, n, ret);
+        fgd_order(&e->learned->fgd, &ask, n, ret);
     else
         market_order(&ask, n, ret);
     return true;

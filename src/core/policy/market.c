@@ -163,13 +163,13 @@ int64_t market_cores(const struct node *n)
     return market_cores_of(node_host_left(n).cpu);
 }
 
-void market_ask(const struct market *m, const struct request *r, struct market_ask *ret)
+void market_ask(const struct market *m, const struct evaluation *e, struct market_ask *ret)
 {
-    struct shape x = shape_of(r);
+    struct shape x = shape_of(e->request);
     *ret = (struct market_ask){
-        .market = m, .request = r, .cpu = x.cpu, .cards = x.cards, .whole = x.whole};
+        .market = m, .evaluation = e, .cpu = x.cpu, .cards = x.cards, .whole = x.whole};
     for (uint32_t kind = 0; kind < m->n_kinds; kind++)
-        ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x, r->work);
+        ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x, e->work);
 }
 
 static inline void market_add_scaled(by_lambda to, const int32_t x[static MARKET_RATES], int32_t n)
@@ -280,9 +280,9 @@ bool market_has_room(const struct market_ask *ask, const struct card *c)
         return false;
     if (c->left >= steps)
         return true;
-    struct share share = request_share(ask->request);
-    return share_charge(ask->request, &share, c->total) <= card_free(c) &&
-           !card_lacks_cores(c, ask->request, share.cores, card_free_cores(c));
+    struct share share = request_share(ask->evaluation->request);
+    return share_charge(ask->evaluation->request, &share, c->total) <= card_free(c) &&
+           !card_lacks_cores(c, ask->evaluation->request, share.cores, card_free_cores(c));
 }
 
 /* The cost of keeping the node's free cards from coming together. parts: hundredths of a card that
@@ -348,7 +348,7 @@ void market_order(const struct market_ask *ask, const struct node *n, int64_t *r
     struct idle idle _uninitialized_;
     struct seen seen = {.n = 0};
     int64_t cpu = market_cores_with(ask, n);
-    request_work(ask->request, 2 * (uint64_t)n->n_cards);
+    evaluation_work(ask->evaluation, 2 * (uint64_t)n->n_cards);
     market_look(ask->market, n, &idle);
     int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t i = 0; i < n->n_cards; i++)
@@ -414,7 +414,7 @@ int64_t market_cost(const struct market_ask *ask, const struct node *n)
 {
     if (ask->market->solved == 0)
         return MARKET_NO_COST;
-    request_work(ask->request, (uint64_t)n->n_cards * (2 + ask->cards / 8));
+    evaluation_work(ask->evaluation, (uint64_t)n->n_cards * (2 + ask->cards / 8));
     int64_t cost = ask->cards == 1 ? market_cost_of_one(ask, n) : market_cost_of_several(ask, n);
     return cost == MARKET_NO_COST ? cost : cost + market_reserve(ask, n);
 }

@@ -38,12 +38,12 @@ static bool victims_is_spared(const struct victims_question *q, const struct pod
 
 static bool victims_may_go(const struct victims_question *q, const struct pod *p)
 {
-    const struct request *r = q->request;
+    const struct request *r = q->evaluation->request;
     bool beside = r->affinity.n > 0 && str_eq(r->affinity, p->request->affinity) &&
                   str_eq(r->namespace, p->namespace);
     bool waits = node_is_guarded(q->node) && swap_is_like(p, r);
-    return p != r->self && p->state != POD_RESERVED && p->request->priority < r->priority &&
-           !beside && !waits && !victims_is_spared(q, p);
+    return p != q->evaluation->self && p->state != POD_RESERVED &&
+           p->request->priority < r->priority && !beside && !waits && !victims_is_spared(q, p);
 }
 
 static bool victims_read_budget_pod(const struct pod *p, struct arena *a, struct budget_pod *ret)
@@ -67,8 +67,8 @@ static bool victims_has_budgets(const struct victims_question *q)
 static bool victims_read_budgets(struct search *s, struct arena *a, struct victim *v)
 {
     struct budgets *b = s->q->budgets;
-    const struct request *r = s->q->request;
-    if (!victims_has_budgets(s->q) || (r->work != NULL && work_is_over(r->work)))
+    const struct work *w = s->q->evaluation->work;
+    if (!victims_has_budgets(s->q) || (w != NULL && work_is_over(w)))
         return true;
     if (!victims_read_budget_pod(v->pod, a, &v->budget))
         return false;
@@ -97,7 +97,7 @@ static bool victims_read_given(struct search *s, struct arena *a)
         return false;
     for (uint32_t i = 0; i < n; i++)
         order[i] = i;
-    request_work(q->request, n);
+    evaluation_work(q->evaluation, n);
     sort_by(order, n, victims_is_at_less, q->given);
     for (uint32_t i = 0; i < n; i++) {
         const struct pod *p = q->given[order[i]];
@@ -204,7 +204,7 @@ static bool victims_draft(struct search *s, struct arena *a)
     s->subset = arena_array(a, q->node->n_pods, sizeof(struct victim *));
     if (copies == NULL || s->all == NULL || s->subset == NULL || !victims_read_given(s, a))
         return false;
-    request_work(q->request, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
+    evaluation_work(q->evaluation, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
     draft_init(&s->draft, q->node);
     s->draft.node.pods = NULL;
     s->draft.node.claims = q->node->claims;
@@ -233,7 +233,7 @@ static bool victims_draft(struct search *s, struct arena *a)
 static void victims_subset_of_card(struct search *s, uint32_t card)
 {
     s->n = 0;
-    request_work(s->q->request, s->n_all);
+    evaluation_work(s->q->evaluation, s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (holding_is_on(s->all[i].pod->holding, card))
             s->subset[s->n++] = &s->all[i];
@@ -291,7 +291,7 @@ static bool victims_search_cheapest(struct search *s, struct arena *a)
         return false;
     for (uint32_t i = 0; i < n; i++)
         prices[i] = victims_price_of(s, i);
-    for (uint32_t wanted = request_cards(s->q->request); wanted > 0; wanted--) {
+    for (uint32_t wanted = request_cards(s->q->evaluation->request); wanted > 0; wanted--) {
         uint32_t best = n;
         for (uint32_t i = 0; i < n; i++) {
             bool open = prices[i].possible && !prices[i].taken;
@@ -320,7 +320,7 @@ static bool victims_search_cheapest(struct search *s, struct arena *a)
  * other device plugin, or because kept room may move to another card. */
 static bool victims_is_node_wide(const struct search *s)
 {
-    const struct request *r = s->q->request;
+    const struct request *r = s->q->evaluation->request;
     const struct node *n = &s->draft.node;
     int64_t most = r->percent > 0 || r->whole ? MAX_OF(r->mem, n->largest) : r->mem;
     return n->claims != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
@@ -331,7 +331,7 @@ static bool victims_is_node_wide(const struct search *s)
  * a set that made room would make none any more. Called a few times for a node. */
 static void victims_refill(struct search *s)
 {
-    struct work *w = s->q->request->work;
+    struct work *w = s->q->evaluation->work;
     if (w == NULL)
         return;
     s->spent += s->looks - w->looks;
@@ -341,13 +341,13 @@ static void victims_refill(struct search *s)
 /* Whether a search has ended for lack of looks: then a set may be missed that makes room. */
 static bool victims_is_cut(const struct search *s)
 {
-    return s->q->request->work != NULL && s->q->request->work->cut;
+    return s->q->evaluation->work != NULL && s->q->evaluation->work->cut;
 }
 
 /* Subtracts all that the search has taken. */
 static void victims_settle(struct search *s)
 {
-    struct work *w = s->q->request->work;
+    struct work *w = s->q->evaluation->work;
     victims_refill(s);
     if (w != NULL)
         w->looks -= MIN_OF(w->looks, s->spent);
@@ -358,11 +358,11 @@ static void victims_settle(struct search *s)
 static enum verdict victims_place_without_all(struct search *s)
 {
     struct placement there _uninitialized_;
-    request_work(s->q->request, 2 * (uint64_t)s->n_all);
+    evaluation_work(s->q->evaluation, 2 * (uint64_t)s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_take(s, &s->all[i]);
     victims_refill(s);
-    enum verdict v = fit_place(&s->draft.node, s->q->request, &there);
+    enum verdict v = fit_place(&s->draft.node, s->q->evaluation, &there);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_give_back(s, &s->all[i]);
     return v;
@@ -391,7 +391,8 @@ static void victims_search_node(struct search *s)
 /* s->found: there is a set. False: allocation failed. */
 static bool victims_search_all(struct search *s, struct arena *a)
 {
-    bool several = request_cards(s->q->request) > 1 && !request_by_container(s->q->request);
+    bool several = request_cards(s->q->evaluation->request) > 1 &&
+                   !request_by_container(s->q->evaluation->request);
     if (several && !victims_search_cheapest(s, a))
         return false;
     if (!several)
@@ -409,7 +410,7 @@ static enum errc victims_tell(struct search *s, struct arena *a, struct victims 
 {
     uint32_t n = 0;
     victims_refill(s);
-    ret->verdict = fit_place(&s->draft.node, s->q->request, &ret->there);
+    ret->verdict = fit_place(&s->draft.node, s->q->evaluation, &ret->there);
     assert(ret->verdict == VERDICT_FITS || victims_is_cut(s));
     if (ret->verdict != VERDICT_FITS)
         return OK;
@@ -453,16 +454,16 @@ static enum errc victims_choose_pods(struct search *s, struct arena *a, struct v
 
 enum errc victims_choose(const struct victims_question *q, struct arena *a, struct victims *ret)
 {
-    const struct work *w = q->request->work;
+    const struct evaluation *e = q->evaluation;
     struct search s = {.q = q,
                        .card = -1,
                        .best = {.highest = INT32_MIN},
-                       .uneven = dialect_facts(q->request->dialect)->match == DIALECT_MATCH_ORDER,
-                       .looks = w == NULL ? 0 : w->looks};
+                       .uneven = dialect_facts(e->request->dialect)->match == DIALECT_MATCH_ORDER,
+                       .looks = e->work == NULL ? 0 : e->work->looks};
     uint64_t before = q->budgets == NULL ? 0 : q->budgets->looks;
     enum errc code = victims_choose_pods(&s, a, ret);
     victims_settle(&s);
     if (q->budgets != NULL)
-        request_work(q->request, q->budgets->looks - before);
+        evaluation_work(e, q->budgets->looks - before);
     return code;
 }

@@ -45,8 +45,8 @@ bool search_fits(const struct search *s)
 {
     struct placement there _uninitialized_;
     if (s->card >= 0)
-        return fit_card(&s->draft.node, s->q->request, (uint32_t)s->card) == VERDICT_FITS;
-    return fit_place(&s->draft.node, s->q->request, &there) == VERDICT_FITS;
+        return fit_card(&s->draft.node, s->q->evaluation, (uint32_t)s->card) == VERDICT_FITS;
+    return fit_place(&s->draft.node, s->q->evaluation, &there) == VERDICT_FITS;
 }
 
 void search_count_given(const struct search *s)
@@ -64,7 +64,7 @@ static struct victims_cost victims_search_cost_of(const struct search *s, uint32
     assert(n <= s->n);
     struct budgets *b = s->q->budgets;
     bool counting = false;
-    request_work(s->q->request, n);
+    evaluation_work(s->q->evaluation, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct victim *v = s->subset[i];
         int32_t priority = v->pod->request->priority;
@@ -119,7 +119,7 @@ static void victims_search_consider(struct search *s)
 /* Steps so far, of the policy and of the budgets. */
 static uint64_t victims_search_looks_of(const struct search *s)
 {
-    const struct work *w = s->q->request->work;
+    const struct work *w = s->q->evaluation->work;
     const struct budgets *b = s->q->budgets;
     return (w == NULL ? 0 : w->steps) + (b == NULL ? 0 : b->looks);
 }

@@ -78,7 +78,6 @@ void request_part(struct request *to, const struct request *r, uint32_t demand)
     to->cards = d->cards;
     to->percent = d->percent;
     to->whole = demand_is_whole(d);
-    to->memo = NULL; /* its answers are for the whole pod's amounts */
 }
 
 static size_t request_copy_size_of(const struct request *r)
@@ -93,15 +92,6 @@ static void request_copy_to(struct request *copy, const struct request *r)
     memcpy(copy, r, head);
     copy->classes = NULL;
     copy->n_classes = 0;
-    copy->self = NULL;
-    copy->affinity_held = false;
-    copy->devices = 0;
-    copy->fallback = POLICY_UNSET;
-    copy->learned = NULL;
-    copy->account = (struct quota_account){.entry = NULL};
-    copy->memo = NULL;
-    copy->work = NULL;
-    copy->lack = NULL;
     char *at = (char *)copy + head;
     copy->namespace = str_store(&at, r->namespace);
     copy->models = str_store(&at, r->models);
@@ -150,13 +140,24 @@ struct kept {
     struct request request;
 };
 
+/* All others have the request const: only its table counts its uses, and frees it. */
+static struct kept *request_copy_kept(const struct request *copy)
+{
+    union {
+        const struct request *given;
+        char *bytes;
+    } at = {.given = copy};
+
+    return CONTAINER_OF(at.bytes, struct kept, request);
+}
+
 static bool request_copy_is_like(const struct interned *thing, const void *like)
 {
     const struct kept *k = (const struct kept *)(const void *)thing;
     return request_equal(&k->request, like);
 }
 
-struct request *request_take(struct intern_table *table, const struct request *r)
+const struct request *request_take(struct intern_table *table, const struct request *r)
 {
     uint64_t hash = request_hash(table->seed, r);
     struct interned *found = intern_find(table, hash, request_copy_is_like, r);
@@ -174,10 +175,10 @@ struct request *request_take(struct intern_table *table, const struct request *r
     return NULL;
 }
 
-void request_give(struct intern_table *table, struct request *copy)
+void request_give(struct intern_table *table, const struct request *copy)
 {
     if (copy != NULL)
-        intern_give(table, &CONTAINER_OF(copy, struct kept, request)->interned);
+        intern_give(table, &request_copy_kept(copy)->interned);
 }
 
 void request_check(const struct intern_table *table, const struct request *copy)

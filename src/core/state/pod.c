@@ -89,8 +89,6 @@ void pod_check(const struct pod *p)
                             p->ack == POD_ACK_NONE));
     assert(p->request != NULL && p->request->mem >= 0 && p->request->mem <= REQUEST_MEM_MAX);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
-    assert(p->request->account.entry == NULL && p->request->memo == NULL &&
-           p->request->work == NULL);
     assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
     assert((p->holding != NULL) == (pod_holds(p) || p->kept));
     assert(p->list == NULL || (pod_holds(p) && dialect_has_uuids(p->request->dialect)));

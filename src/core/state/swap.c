@@ -61,9 +61,9 @@ static bool swap_is_alike(const struct request *a, const struct request *b)
     return swap_takes(a, b) || swap_takes(b, a);
 }
 
-static bool swap_is_here(const struct node *n, const struct pod *p, const struct request *r)
+static bool swap_is_here(const struct node *n, const struct pod *p, const struct evaluation *e)
 {
-    return p != r->self && !(n->vacated && p->deleting);
+    return p != e->self && !(n->vacated && p->deleting);
 }
 
 /* Whether a container of p may have taken the acknowledgment of another pod: p started without
@@ -90,10 +90,10 @@ bool swap_is_like(const struct pod *p, const struct request *r)
     return swap_waits_for(p, r, false);
 }
 
-static bool swap_is_taken(const struct node *n, const struct request *r)
+static bool swap_is_taken(const struct node *n, const struct evaluation *e)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (swap_may_take(p) && swap_is_here(n, p, r) && swap_is_alike(p->request, r))
+        if (swap_may_take(p) && swap_is_here(n, p, e) && swap_is_alike(p->request, e->request))
             return true;
     }
     return false;
@@ -110,11 +110,11 @@ static void swap_add_card(struct swap *s, const struct pod *p)
 }
 
 /* Whether a pod waits that the plugin has not acknowledged. */
-static bool swap_is_busy(const struct node *n, const struct request *r)
+static bool swap_is_busy(const struct node *n, const struct evaluation *e)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (pod_starts(p) && p->ack != POD_ACK_SERVED && swap_is_here(n, p, r) &&
-            p->request->dialect == r->dialect)
+        if (pod_starts(p) && p->ack != POD_ACK_SERVED && swap_is_here(n, p, e) &&
+            p->request->dialect == e->request->dialect)
             return true;
     }
     return false;
@@ -127,20 +127,21 @@ bool swap_is_one_at_a_time(const struct request *r)
 }
 
 /* A node with one card has no card to swap, but the plugin may need to know which pod waits. */
-void swap_find(const struct node *n, const struct request *r, struct swap *ret)
+void swap_find(const struct node *n, const struct evaluation *e, struct swap *ret)
 {
+    const struct request *r = e->request;
     *ret = (struct swap){.cards = SWAP_ANY};
     if (n->n_starting == 0)
         return;
     if (swap_is_one_at_a_time(r)) {
-        ret->cards = swap_is_busy(n, r) ? SWAP_NONE : SWAP_ANY;
+        ret->cards = swap_is_busy(n, e) ? SWAP_NONE : SWAP_ANY;
         return;
     }
     if (n->n_cards < 2 || swap_count_asking(r) == 0)
         return;
-    bool taken = swap_is_taken(n, r);
+    bool taken = swap_is_taken(n, e);
     for (const struct pod *p = n->pods; p != NULL && ret->cards != SWAP_NONE; p = p->next) {
-        if (swap_is_here(n, p, r) && swap_waits_for(p, r, taken))
+        if (swap_is_here(n, p, e) && swap_waits_for(p, r, taken))
             swap_add_card(ret, p);
     }
     if (ret->cards == SWAP_ONE && request_cards(r) > 1)

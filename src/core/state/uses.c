@@ -1,5 +1,5 @@
-/* Converts shares into uses of a quota, charges them, and answers from the request's memo where
- * possible. */
+/* Converts shares into uses of a quota, charges them, and answers from the evaluation's memo
+ * where possible. */
 #include "core/state/uses.h"
 
 #include "core/request/tally.h"
@@ -85,13 +85,14 @@ void uses_charge(const struct pod *p, int sign)
         quota_charge(p->tenant, &uses[i], sign);
 }
 
-static enum verdict uses_ask(const struct request *r, const struct quota_use *uses, uint32_t n,
+static enum verdict uses_ask(const struct evaluation *e, const struct quota_use *uses, uint32_t n,
                              struct quota_refusal *ret)
 {
-    const struct quota_entry *e = r->account.entry;
+    const struct quota_entry *its = e->account.entry;
     uint64_t compared = 0;
-    bool fits = quota_fit(&r->account, uses, n, ret, &compared);
-    request_work(r, n * (1 + e->n_limits + e->n_pools + e->n_models) + compared / LIMIT_STEP_BYTES);
+    bool fits = quota_fit(&e->account, uses, n, ret, &compared);
+    evaluation_work(e, n * (1 + its->n_limits + its->n_pools + its->n_models) +
+                           compared / LIMIT_STEP_BYTES);
     if (fits)
         return VERDICT_FITS;
     return quota_refusal_is_final(ret) ? VERDICT_QUOTA_DENIED : VERDICT_QUOTA;
@@ -104,17 +105,18 @@ static bool uses_is_same(const struct quota_use *a, const struct quota_use *b)
            str_eq(a->pool, b->pool);
 }
 
-static enum verdict uses_recall(struct uses_memo *m, const struct request *r,
-                                const struct quota_use *use, struct quota_refusal *ret)
+static enum verdict uses_recall(const struct evaluation *e, const struct quota_use *use,
+                                struct quota_refusal *ret)
 {
+    struct uses_memo *m = e->memo;
     for (uint32_t i = 0; i < m->n; i++) {
-        request_work(r, 1);
+        evaluation_work(e, 1);
         if (!uses_is_same(&m->answers[i].use, use))
             continue;
         *ret = m->answers[i].refusal;
         return m->answers[i].verdict;
     }
-    enum verdict v = uses_ask(r, use, 1, ret);
+    enum verdict v = uses_ask(e, use, 1, ret);
     if (m->n < COUNT_OF(m->answers)) {
         m->answers[m->n].use = *use;
         m->answers[m->n].verdict = v;
@@ -124,14 +126,15 @@ static enum verdict uses_recall(struct uses_memo *m, const struct request *r,
     return v;
 }
 
-enum verdict uses_evaluate(const struct node *n, const struct request *r, uint32_t card,
+enum verdict uses_evaluate(const struct node *n, const struct evaluation *e, uint32_t card,
                            struct quota_refusal *ret)
 {
+    const struct request *r = e->request;
     struct quota_use uses[2];
     struct share share = request_share(r);
     uint32_t count = 0;
     *ret = (struct quota_refusal){.limit = 0};
-    if (r->account.entry == NULL)
+    if (e->account.entry == NULL)
         return VERDICT_FITS;
     share.card = card;
     if (request_by_container(r))
@@ -140,15 +143,16 @@ enum verdict uses_evaluate(const struct node *n, const struct request *r, uint32
         uses[count++] = uses_use_of_share(n, r, &share, request_cards(r));
     if (r->exclusive > 0)
         uses[count++] = uses_use_of_exclusive(n, r);
-    return r->memo != NULL && count == 1 ? uses_recall(r->memo, r, uses, ret)
-                                         : uses_ask(r, uses, count, ret);
+    return e->memo != NULL && count == 1 ? uses_recall(e, uses, ret)
+                                         : uses_ask(e, uses, count, ret);
 }
 
-bool uses_allow(const struct node *n, const struct request *r, const struct share *shares,
+bool uses_allow(const struct node *n, const struct evaluation *e, const struct share *shares,
                 uint32_t n_shares)
 {
     struct quota_use uses[USES_MAX];
     struct quota_refusal refusal;
-    return r->account.entry == NULL ||
-           uses_ask(r, uses, uses_of(n, r, shares, n_shares, uses), &refusal) == VERDICT_FITS;
+    return e->account.entry == NULL ||
+           uses_ask(e, uses, uses_of(n, e->request, shares, n_shares, uses), &refusal) ==
+               VERDICT_FITS;
 }

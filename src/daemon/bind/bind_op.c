@@ -234,38 +234,39 @@ static bool bind_op_annotate(struct bind_op *op, const struct pod *p)
 }
 
 static void bind_op_say_refused(const struct bind_op *op, const struct cache *cache,
-                                struct request *asked, enum verdict verdict, struct buf *why)
+                                const struct request *asked, struct work *work,
+                                enum verdict verdict, struct buf *why)
 {
+    struct evaluation e;
     char bytes[512];
     struct buf scratch = BUF_ON(bytes);
     const struct node *n = cache_node(cache, op->node);
-    cache_resolve(cache, op->uid, asked);
-    struct str reason = reason_node(&scratch, op->node, n, asked, verdict);
+    cache_evaluation(cache, op->uid, asked, &e);
+    e.work = work;
+    struct str reason = reason_node(&scratch, op->node, n, &e, verdict);
     buf_printf(why, "node %.*s can't hold pod %.*s/%.*s, which asks for ", STR_ARG(op->node),
                STR_ARG(op->namespace), STR_ARG(op->name));
-    reason_request(why, asked);
+    reason_request(why, asked, e.devices);
     buf_printf(why, ": %.*s", STR_ARG(reason));
     if (verdict != VERDICT_QUOTA && verdict != VERDICT_QUOTA_DENIED)
-        reason_cards(why, n, asked);
+        reason_cards(why, n, &e);
 }
 
 enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct request *request,
                           struct work *work, uint64_t now_ns, struct buf *why)
 {
     struct effect effect;
-    struct request asked;
-    request_load(&asked, request);
-    asked.work = work;
     struct cache_event reserve = {.type = CACHE_RESERVE,
                                   .reserve = {.uid = op->uid,
                                               .namespace = op->namespace,
                                               .name = op->name,
                                               .node = op->node,
-                                              .request = &asked,
+                                              .request = request,
+                                              .work = work,
                                               .version = op->binding.version}};
     enum errc code = cache_apply(cache, &reserve, now_ns, &effect);
     if (code == ERR_UNAVAILABLE) {
-        bind_op_say_refused(op, cache, &asked, effect.verdict, why);
+        bind_op_say_refused(op, cache, request, work, effect.verdict, why);
         return code;
     }
     if (code != OK) {

@@ -21,10 +21,9 @@ static const struct node *evict_plan_node_of(const struct evict_question *q,
     return n == NULL || n->fault != NODE_OK || r->mem > node_free(n) ? NULL : n;
 }
 
-static void evict_plan_load(const struct evict_question *q, struct work *w, struct request *ret)
+static void evict_plan_load(const struct evict_question *q, struct work *w, struct evaluation *ret)
 {
-    request_load(ret, q->pod->request);
-    cache_resolve(q->cache, q->pod->uid, ret);
+    cache_evaluation(q->cache, q->pod->uid, q->pod->request, ret);
     work_begin(w, MAX_OF(q->n_nodes, 1U));
     ret->work = w;
 }
@@ -32,12 +31,12 @@ static void evict_plan_load(const struct evict_question *q, struct work *w, stru
 bool evict_fits(const struct evict_question *q)
 {
     struct work work;
-    struct request r;
+    struct evaluation e;
     struct str name;
     size_t cursor = 0;
-    evict_plan_load(q, &work, &r);
+    evict_plan_load(q, &work, &e);
     while (refusal_next(q->nodes, &cursor, &name)) {
-        if (fit_node(cache_node(q->cache, name), &r) == VERDICT_FITS)
+        if (fit_node(cache_node(q->cache, name), &e) == VERDICT_FITS)
             return true;
     }
     return false;
@@ -68,13 +67,13 @@ static enum errc evict_plan_copy(const struct victims *v, const struct node *n, 
     return OK;
 }
 
-static enum errc evict_plan_consider(const struct evict_question *q, const struct request *r,
+static enum errc evict_plan_consider(const struct evict_question *q, const struct evaluation *e,
                                      const struct node *n, struct arena *a, struct evict_plan *best)
 {
     unsigned steps = MAX_OF(STEPS / MAX_OF(q->n_nodes, 1U), STEPS_MIN);
     struct victims found;
     struct victims_question ask = {.node = n,
-                                   .request = r,
+                                   .evaluation = e,
                                    .budgets = q->budgets,
                                    .spared = q->spared,
                                    .n_spared = q->n_spared,
@@ -93,14 +92,14 @@ enum errc evict_plan(const struct evict_question *q, struct arena *a, struct evi
 {
     struct evict_plan best = {.found = false};
     struct work work;
-    struct request r;
+    struct evaluation e;
     struct str name;
     size_t cursor = 0;
-    evict_plan_load(q, &work, &r);
+    evict_plan_load(q, &work, &e);
     while (refusal_next(q->nodes, &cursor, &name)) {
-        const struct node *n = evict_plan_node_of(q, &r, name);
+        const struct node *n = evict_plan_node_of(q, e.request, name);
         enum errc code =
-            n == NULL || work_is_over(&work) ? OK : evict_plan_consider(q, &r, n, a, &best);
+            n == NULL || work_is_over(&work) ? OK : evict_plan_consider(q, &e, n, a, &best);
         if (code != OK)
             return code;
     }

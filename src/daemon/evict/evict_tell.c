@@ -44,7 +44,7 @@ void evict_tell_begin(struct evictor *e)
     TEXT(text);
     evict_tell_put_victims(&victims, &s->plan);
     buf_put(&text, STR("makes room for "));
-    reason_request(&text, s->request);
+    reason_request(&text, s->request, 0);
     buf_put(&text, STR(" on "));
     evict_tell_put_place(&text, &s->plan);
     buf_printf(&text, ", where the node has it and no card: evicts %u of lower priority than %d: ",

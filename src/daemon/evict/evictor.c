@@ -50,7 +50,7 @@ static bool evictor_is_for_cards(enum verdict v)
 }
 
 static bool evictor_is_candidate(const struct evictor *e, const struct filter_args *args,
-                                 const struct evaluation *j, size_t i)
+                                 const struct candidates *j, size_t i)
 {
     if (!evictor_is_for_cards((enum verdict)j->verdicts[i]))
         return false;
@@ -60,7 +60,7 @@ static bool evictor_is_candidate(const struct evictor *e, const struct filter_ar
 
 /* Notes the pod and the nodes that refuse it for their cards. No such node: drops the entry. */
 static void evictor_note(struct evictor *e, const struct filter_args *args,
-                         const struct evaluation *j)
+                         const struct candidates *j)
 {
     struct refusal *f = NULL;
     for (size_t i = 0; i < args->n; i++) {
@@ -86,7 +86,7 @@ static bool evictor_is_clearing(const struct evictor *e, struct str uid)
 }
 
 struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
-                            const struct evaluation *j)
+                            const struct candidates *j)
 {
     if (e == NULL || j->bad_request.code != OK || !request_shares(&j->request) ||
         j->request.never_preempts)

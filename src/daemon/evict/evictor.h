@@ -52,4 +52,4 @@ struct evictor *evictor_free(struct evictor *e);
  * no change follows. After an error kube-scheduler tries the pod again by itself.
  */
 struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
-                            const struct evaluation *j);
+                            const struct candidates *j);

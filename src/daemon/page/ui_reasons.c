@@ -72,7 +72,7 @@ static struct ui_figures ui_reasons_figures(const struct lack *sums)
 }
 
 /* Returns whether the note has changed. */
-static bool ui_reasons_write(struct ui_reason *one, const struct evaluation *j)
+static bool ui_reasons_write(struct ui_reason *one, const struct candidates *j)
 {
     struct ui_figures most = ui_reasons_figures(j->lacks);
     char bytes[UI_REASON_QUOTA_BYTES];
@@ -80,7 +80,7 @@ static bool ui_reasons_write(struct ui_reason *one, const struct evaluation *j)
     struct str quota = STR("");
     if (j->denied != NULL) {
         most.denial = j->denial;
-        quota = reason_node(&scratch, j->denied->name, j->denied, &j->request, j->denial);
+        quota = reason_node(&scratch, j->denied->name, j->denied, &j->evaluation, j->denial);
         if (buf_failed(&scratch) || quota.n > UI_REASON_QUOTA_BYTES)
             quota = STR("");
     }
@@ -94,7 +94,7 @@ static bool ui_reasons_write(struct ui_reason *one, const struct evaluation *j)
     return !same;
 }
 
-void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct evaluation *j)
+void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct candidates *j)
 {
     if (uid.n == 0 || uid.n > UI_REASON_UID_BYTES)
         return;
@@ -113,7 +113,7 @@ void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct evaluati
     one->noted = ++r->noted;
 }
 
-void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct evaluation *j)
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct candidates *j)
 {
     if (r == NULL)
         return;

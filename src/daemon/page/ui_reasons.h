@@ -45,10 +45,10 @@ void ui_reasons_init(struct ui_reasons *r, struct map_seed seed);
  * Takes the result of a filter request: notes a pod without a feasible node, and forgets any other.
  * Accepts NULL.
  */
-void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct evaluation *j);
+void ui_reasons_filtered(struct ui_reasons *r, struct str uid, const struct candidates *j);
 
 /* Replaces the pod's note. */
-void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct evaluation *j);
+void ui_reasons_note(struct ui_reasons *r, struct str uid, const struct candidates *j);
 void ui_reasons_forget(struct ui_reasons *r, struct str uid);
 
 /* NULL: not refused, or so long ago that newer notes have replaced it. */

@@ -216,7 +216,7 @@ static void ui_write_waiting(struct jwrite *w, const struct pod *p, const struct
     char since[STAMP_BYTES];
     char bytes[TEXT_BYTES];
     struct buf wants = BUF_ON(bytes);
-    reason_request(&wants, r);
+    reason_request(&wants, r, 0);
     jwrite_object_begin(w);
     ui_write_put_str(w, STR("namespace"), p->namespace);
     ui_write_put_str(w, STR("name"), p->name);

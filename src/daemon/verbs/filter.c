@@ -39,7 +39,7 @@ struct filter {
     const struct cache *cache;
     struct arena *arena;
     const struct filter_args *args;
-    struct evaluation evaluation;
+    struct candidates candidates;
     unsigned char *offers;      /* enum offer of each candidate */
     const unsigned char *kinds; /* of each candidate; see filter_kinds */
     struct buf scratch;         /* text of the last reason */
@@ -77,12 +77,12 @@ static struct str filter_refusal_of(struct filter *f, const struct node *n, enum
                                     size_t i)
 {
     struct quota_refusal refusal;
-    size_t first = evaluate_first(&f->evaluation, n, i);
+    size_t first = evaluate_first(&f->candidates, n, i);
     if (f->refusals == NULL)
         f->refusals = arena_array(f->arena, f->args->n, sizeof(*f->refusals));
     if (f->refusals != NULL && f->refusals[first].p != NULL)
         return f->refusals[first];
-    if (!fit_refusal(n, &f->evaluation.request, v, &refusal))
+    if (!fit_refusal(n, &f->candidates.evaluation, v, &refusal))
         return STR_NULL;
     struct str text = filter_tell_quota(f, &refusal);
     if (f->refusals != NULL && text.p == f->scratch.p)
@@ -95,11 +95,11 @@ static struct str filter_refusal_of(struct filter *f, const struct node *n, enum
 /* The reason that all nodes with this verdict have, written for the first of them. */
 static struct str filter_tell(struct filter *f, enum verdict v)
 {
-    const struct evaluation *j = &f->evaluation;
+    const struct candidates *j = &f->candidates;
     if (f->texts[v].p != NULL)
         return f->texts[v];
     buf_clear(&f->scratch, SIZE_MAX);
-    lack_write(&f->scratch, v, &j->request, j->lacks);
+    lack_write(&f->scratch, v, &j->evaluation, j->lacks);
     f->texts[v] = arena_dup(f->arena, buf_str(&f->scratch));
     return f->texts[v].p != NULL ? f->texts[v] : buf_str(&f->scratch);
 }
@@ -120,7 +120,7 @@ static struct str filter_reason_of_quota(struct filter *f, enum verdict v, size_
 static struct str filter_reason_of(void *ctx, size_t i, bool *ret_common)
 {
     struct filter *f = ctx;
-    const struct evaluation *j = &f->evaluation;
+    const struct candidates *j = &f->candidates;
     enum verdict v = (enum verdict)j->verdicts[i];
     struct str name = f->args->names[i];
     struct str text = evaluate_refusal(j, i);
@@ -141,7 +141,7 @@ static struct str filter_reason_of(void *ctx, size_t i, bool *ret_common)
 /* Numbers by which filter_reason_of has common texts. NULL: no memory. */
 static const unsigned char *filter_kinds(const struct filter *f)
 {
-    const struct evaluation *j = &f->evaluation;
+    const struct candidates *j = &f->candidates;
     unsigned char *kinds = NULL;
     static_assert(VERDICT_COUNT + EVALUATION_OUTCOMES_MAX <= UCHAR_MAX, "numbers fit into a byte");
     static_assert(VERDICT_FITS == 0, "the kind of candidates that are not refused");
@@ -157,19 +157,19 @@ static const unsigned char *filter_kinds(const struct filter *f)
 /* Logs how many candidates got each verdict. */
 static void filter_report(const struct filter *f)
 {
-    const unsigned *counts = f->evaluation.counts;
+    const unsigned *counts = f->candidates.counts;
     char bytes[512];
     struct buf text = BUF_ON(bytes);
     if (counts[VERDICT_FITS] == 0)
         verdict_counts(&text, counts);
     if (counts[VERDICT_FITS] == 0)
         log_info("pod fits on no node", kv_str("namespace", f->args->pod.namespace),
-                 kv_str("pod", f->args->pod.name), kv_int("mem", f->evaluation.request.mem),
+                 kv_str("pod", f->args->pod.name), kv_int("mem", f->candidates.request.mem),
                  kv_uint("nodes", f->args->n), kv_str("because", buf_str(&text)),
-                 kv_cstr("error", f->evaluation.bad_request.text));
+                 kv_cstr("error", f->candidates.bad_request.text));
     else
         log_debug("filtered", kv_str("namespace", f->args->pod.namespace),
-                  kv_str("pod", f->args->pod.name), kv_int("mem", f->evaluation.request.mem),
+                  kv_str("pod", f->args->pod.name), kv_int("mem", f->candidates.request.mem),
                   kv_uint("nodes", f->args->n), kv_uint("fit", counts[VERDICT_FITS]));
 }
 
@@ -183,11 +183,11 @@ static enum offer filter_offer_for(enum verdict v)
 /* fits: what feasible nodes get. */
 static void filter_offer_all(struct filter *f, enum offer fits)
 {
-    const unsigned char *verdicts = f->evaluation.verdicts;
+    const unsigned char *verdicts = f->candidates.verdicts;
     unsigned char *offers = f->offers;
     size_t n = f->args->n;
     unsigned char offer_of[VERDICT_COUNT];
-    if (f->evaluation.counts[VERDICT_FITS] == n) {
+    if (f->candidates.counts[VERDICT_FITS] == n) {
         memset(offers, (int)fits, n);
         return;
     }
@@ -202,7 +202,7 @@ static void filter_rank(const struct filter *f, struct rank *best)
 {
     const struct filter_args *args = f->args;
     for (size_t i = 0; i < args->n; i++) {
-        uint64_t score = f->evaluation.scores[i];
+        uint64_t score = f->candidates.scores[i];
         if (score != SCORE_NONE && !rank_is_below(best, score, args->names[i]))
             rank_offer(best, (struct rank_entry){score, args->names[i], i});
     }
@@ -256,14 +256,14 @@ static enum errc filter_decide(struct service *s, struct filter *f, struct arena
     bool exist = f->cache == &s->cache;
     bool shorter = exist && s->shortlist > 0 && f->args->n > s->shortlist;
     enum errc code = evaluate(f->cache, exist ? &s->evaluation_memo : NULL, &s->work, f->args, a,
-                              shorter, &f->evaluation, reterr);
+                              shorter, &f->candidates, reterr);
     if (code != OK)
         return code;
     f->offers = arena_alloc(a, f->args->n);
     f->kinds = filter_kinds(f);
     if (f->offers == NULL || f->kinds == NULL)
         return err_set(reterr, arena_fault(a), OUT_OF_MEMORY);
-    shorter = shorter && request_shares(&f->evaluation.request); /* else scores do not differ */
+    shorter = shorter && request_shares(&f->candidates.request); /* else scores do not differ */
     filter_offer_all(f, shorter ? OFFER_LEFT_OUT : OFFER_FITS);
     if (!shorter || filter_shorten(f, a, s->shortlist) == OK)
         return OK;
@@ -290,11 +290,11 @@ static void filter_answer(struct service *s, struct filter *f, struct http_reque
         filter_fail(r, OUTCOME_ERROR, str_of(e.text));
         return;
     }
-    advise_pod(&s->advise, s->events, &args->pod, &f->evaluation.bad_request);
-    r->outcome = f->evaluation.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
+    advise_pod(&s->advise, s->events, &args->pod, &f->candidates.bad_request);
+    r->outcome = f->candidates.counts[VERDICT_FITS] > 0 ? OUTCOME_OK : OUTCOME_REFUSED;
     filter_report(f);
     bool followed = exist && s->filtered != NULL;
-    struct str later = followed ? s->filtered(s, args, &f->evaluation) : STR_NULL;
+    struct str later = followed ? s->filtered(s, args, &f->candidates) : STR_NULL;
     if (later.n > 0) {
         filter_fail(r, OUTCOME_REFUSED, later);
         return;

@@ -22,6 +22,7 @@ struct preempt {
     struct arena *arena;
     struct preempt_args args;
     struct request request;
+    struct evaluation evaluation;
     unsigned steps; /* steps left for the nodes that are not decided yet */
     unsigned part;  /* steps for the present node; afterwards what it left of them */
     unsigned refused[VERDICT_COUNT]; /* nodes without a solution, by verdict */
@@ -54,13 +55,13 @@ static enum errc preempt_choose(struct preempt *p, const struct node_victims *as
 {
     const struct cache *cache = &p->service->cache;
     struct victims_question q = {.node = cache_node(cache, asked->node),
-                                 .request = &p->request,
+                                 .evaluation = &p->evaluation,
                                  .budgets = &p->service->budgets,
                                  .steps = &p->part};
     const struct pod **given = arena_array(p->arena, asked->n, sizeof(struct pod *));
     if (given == NULL)
         return arena_fault(p->arena);
-    request_work(&p->request, 1 + asked->n);
+    evaluation_work(&p->evaluation, 1 + asked->n);
     for (size_t i = 0; i < asked->n; i++) {
         const struct pod *victim = cache_pod(cache, asked->uids[i]);
         if (victim != NULL && q.node != NULL && victim->node == q.node)
@@ -124,8 +125,8 @@ static const char *preempt_refuse(struct preempt *p, struct err *e)
     }
     if (request_read(&p->args.pod, &p->request, e) != OK)
         return e->text;
-    cache_resolve(&p->service->cache, p->args.pod.uid, &p->request);
-    if (p->request.self != NULL && pod_holds(p->request.self))
+    cache_evaluation(&p->service->cache, p->args.pod.uid, &p->request, &p->evaluation);
+    if (p->evaluation.self != NULL && pod_holds(p->evaluation.self))
         return "it holds its cards already";
     return p->request.never_preempts ? "its preemptionPolicy is Never" : NULL;
 }
@@ -146,14 +147,14 @@ static const char *preempt_decide(struct preempt *p, struct err *e)
 {
     const char *why = preempt_refuse(p, e);
     work_begin(&p->service->work, p->args.n);
-    p->request.work = &p->service->work;
+    p->evaluation.work = &p->service->work;
     if (why != NULL || !request_wants(&p->request))
         return why;
     for (size_t i = 0; i < p->args.n; i++) {
         /* Steps that one node does not use are left for the next ones. */
         unsigned part = p->steps / (unsigned)(p->args.n - i);
         p->part = part;
-        if (work_is_over(p->request.work)) {
+        if (work_is_over(p->evaluation.work)) {
             p->args.nodes[i].n = 0;
             p->undecided++;
             continue;
@@ -161,7 +162,7 @@ static const char *preempt_decide(struct preempt *p, struct err *e)
         if (preempt_decide_node(p, &p->args.nodes[i]) != OK)
             return "cardpack is out of memory";
         p->steps -= part - p->part;
-        work_next_node(p->request.work);
+        work_next_node(p->evaluation.work);
     }
     preempt_report(p);
     return NULL;

@@ -21,7 +21,7 @@ static void prioritize_respond_nothing(struct http_request *r, const char *why)
 }
 
 /* Converts the nodes' scores into ranks of 0 to 10. */
-static void prioritize_rank_all(const struct evaluation *j, size_t n, unsigned char *ret)
+static void prioritize_rank_all(const struct candidates *j, size_t n, unsigned char *ret)
 {
     struct rank_levels levels = {.n = 0};
     const uint64_t *scores = j->scores;
@@ -41,7 +41,7 @@ static void prioritize_rank_all(const struct evaluation *j, size_t n, unsigned c
 void prioritize_handle(struct service *s, struct http_request *r)
 {
     struct filter_args args;
-    struct evaluation j;
+    struct candidates j;
     struct str missing;
     struct err e = ERR_INIT;
     if (extender_read_filter(r->body, r->arena, &args, &e) != OK) {

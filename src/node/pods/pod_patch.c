@@ -1,6 +1,7 @@
 /* Writes the annotations of a pod that gets other cards. */
 #include "node/pods/pod_patch.h"
 
+#include "base/limit.h"
 #include "base/mem.h"
 #include "core/dialect/gpushare.h"
 #include "objects/allocation.h"

@@ -22,7 +22,7 @@ struct question {
     const struct cache *cache;
     struct evaluation_memo *memo; /* NULL: nothing is remembered */
     struct evaluation_row *row;   /* NULL: not needed yet, or nothing is remembered */
-    size_t n;                     /* of the candidates */
+    size_t n;                     /* how many candidates */
     bool readable;
     const struct node *held; /* the node whose cards the pod holds already; or NULL */
     const struct node *own;  /* where room is kept for the pod itself; or NULL */

@@ -87,8 +87,6 @@ static void bind_pod(struct cache *c, const struct node_view *node, const struct
     struct err err = ERR_INIT;
     if (request_read(pod, &request, &err) != OK || !request_shares(&request))
         return;
-    struct evaluation evaluation;
-    cache_evaluation(c, pod->uid, &request, &evaluation);
     struct cache_event reserve = {.type = CACHE_RESERVE,
                                   .reserve = {.uid = pod->uid,
                                               .namespace = pod->namespace,

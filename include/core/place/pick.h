@@ -12,7 +12,7 @@ struct pick {
     struct card_set fits; /* cards with room for a card's part */
 };
 
-/* Takes request_cards cards. p->fits must have at least that many. */
+/* Takes request_cards of the request. p->fits must have at least that many. */
 void pick_together(const struct pick *p, struct placement *ret);
 
 /*

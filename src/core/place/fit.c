@@ -270,8 +270,8 @@ static enum verdict fit_place_beside_claims(const struct node *n, const struct e
     return fits ? VERDICT_FITS : VERDICT_KEPT;
 }
 
-static enum verdict fit_place_anywhere(const struct node *n, const struct evaluation *e, bool brief,
-                                       struct placement *ret)
+static enum verdict fit_place_on(const struct node *n, const struct evaluation *e, bool brief,
+                                 struct placement *ret)
 {
     if (n == NULL || n->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
@@ -284,14 +284,14 @@ static enum verdict fit_place_anywhere(const struct node *n, const struct evalua
 enum verdict fit_place(const struct node *n, const struct evaluation *e, struct placement *ret)
 {
     ret->n = 0;
-    return fit_place_anywhere(n, e, false, ret);
+    return fit_place_on(n, e, false, ret);
 }
 
-/* Whether it fits: often the verdict depends on which cards would be chosen. */
+/* Only whether the request fits. `there` is for the verdicts that depend on the chosen cards. */
 static enum verdict fit_evaluate(const struct node *n, const struct evaluation *e)
 {
     struct placement there _uninitialized_;
-    return fit_place_anywhere(n, e, true, &there);
+    return fit_place_on(n, e, true, &there);
 }
 
 /* Without a table all cards of a node have one model and one size, so the quota's answer is the

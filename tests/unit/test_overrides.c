@@ -38,8 +38,8 @@ static const struct {
      true},
     {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"\xff\"}]}]"), "?",
      "spec.containers[0].env[0].name: invalid UTF-8 at offset 51", true},
-    {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"A\",\"value\":\"\xff\"}]}]"), "",
-     "", false},
+    {POD("\"containers\":[{\"name\":\"c\",\"env\":[{\"name\":\"A\",\"value\":\"\xff\"}]}]"), "", "",
+     false},
 };
 
 START_TEST(one_spec)

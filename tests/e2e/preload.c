@@ -1,7 +1,7 @@
 /*
  * Preloaded into cardpack-node by scenarios/shipped.py, for what a test's node has not: its clocks
- * are later by the milliseconds in the file FOLDER/clock, and /proc/driver/nvidia, which NVIDIA's
- * driver makes, is FOLDER/driver/nvidia. CARDPACK_PRELOAD names FOLDER.
+ * are later by the milliseconds in the file FOLDER/clock, and /proc/driver/nvidia-caps, which
+ * NVIDIA's driver makes, is FOLDER/driver/nvidia-caps. CARDPACK_PRELOAD names FOLDER.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DRIVER  "/proc/driver/nvidia/"
+#define DRIVER  "/proc/driver/nvidia-caps/"
 #define WAIT_NS 50000000
 
 int open64(const char *path, int flags, ...)

@@ -248,16 +248,16 @@ START_TEST(own)
     put("cgroup.controllers", "cpu\n");
     put("cgroup.procs", "17\n");
     put("system.slice/cardpack-node.service/cgroup.procs", "17\n");
-    put("proc1/self/cgroup", "1:name=systemd:/other\n0::/system.slice/cardpack-node.service\n");
+    put("proc1/17/cgroup", "1:name=systemd:/other\n0::/system.slice/cardpack-node.service\n");
     own_is("proc1", "system.slice/cardpack-node.service");
-    put("proc2/self/cgroup", "0::/\n");
+    put("proc2/17/cgroup", "0::/\n");
     own_is("proc2", NULL);
     put("kubepods.slice/cri-containerd-" B ".scope/cgroup.procs", "0\n1\n171\n0\n");
     own_is("proc2", NULL);
     put("kubepods.slice/cri-containerd-" A ".scope/cgroup.procs", "0\n17\n");
     own_is("proc2", "kubepods.slice/cri-containerd-" A ".scope");
     /* a path of another namespace */
-    put("proc3/self/cgroup", "0::/gone/cri-containerd-" A ".scope\n");
+    put("proc3/17/cgroup", "0::/gone/cri-containerd-" A ".scope\n");
     own_is("proc3", "kubepods.slice/cri-containerd-" A ".scope");
     own_is("absent", "kubepods.slice/cri-containerd-" A ".scope");
 }

@@ -86,8 +86,8 @@ struct str cgroup_text_id(struct str text)
     return found;
 }
 
-enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, struct str *ret_id,
-                            struct err *reterr)
+/* PROC/PID/cgroup into the scratch. */
+static enum errc cgroup_read(struct str proc, uint32_t pid, struct buf *scratch, struct err *reterr)
 {
     char bytes[CGROUP_PATH_BYTES];
     struct buf path = BUF_ON(bytes);
@@ -95,7 +95,13 @@ enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, 
     if (buf_failed(&path))
         return err_set(reterr, ERR_RANGE, "the path of /proc is too long");
     buf_clear(scratch, SIZE_MAX);
-    enum errc code = file_read_again(buf_str(&path), scratch, reterr);
+    return file_read_again(buf_str(&path), scratch, reterr);
+}
+
+enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, struct str *ret_id,
+                            struct err *reterr)
+{
+    enum errc code = cgroup_read(proc, pid, scratch, reterr);
     if (code == OK)
         *ret_id = cgroup_text_id(buf_str(scratch));
     return code;
@@ -188,15 +194,11 @@ void cgroup_walk_end(struct cgroup_walk *w)
 
 /* ---- our own ---- */
 
-/* By PROC/self/cgroup; false: no hierarchy of version 2, or "/". */
-static bool cgroup_own_path(struct str proc, struct buf *scratch, struct buf *out)
+/* By PROC/PID/cgroup; false: no hierarchy of version 2, or "/". */
+static bool cgroup_own_path(struct str proc, uint32_t pid, struct buf *scratch, struct buf *out)
 {
     struct str line;
-    char bytes[CGROUP_PATH_BYTES];
-    struct buf path = BUF_ON(bytes);
-    buf_put(&path, proc);
-    buf_put(&path, STR("/self/cgroup"));
-    if (buf_failed(&path) || file_read_again(buf_str(&path), scratch, NULL) != OK)
+    if (cgroup_read(proc, pid, scratch, NULL) != OK)
         return false;
     for (struct str rest = buf_str(scratch); rest.p != NULL;) {
         (void)str_cut(rest, '\n', &line, &rest);
@@ -255,7 +257,7 @@ bool cgroup_own(struct str root, struct str proc, uint32_t pid, struct buf *out)
     buf_init(&scratch, CGROUP_TEXT_MAX);
     size_t n = out->n;
     buf_put(out, root);
-    bool found = cgroup_own_path(proc, &scratch, out);
+    bool found = cgroup_own_path(proc, pid, &scratch, out);
     if (!found) {
         out->n = n;
         found = cgroup_own_container(root, pid, &scratch, out);

@@ -39,7 +39,7 @@ enum errc cgroup_process_id(struct str proc, uint32_t pid, struct buf *scratch, 
 
 /*
  * Appends the folder below root of the cgroup of version 2 that the process `pid`, this one, is in.
- * PROC/self/cgroup names it, unless the process has a cgroup namespace of its own, in which its
+ * PROC/PID/cgroup names it, unless the process has a cgroup namespace of its own, in which its
  * cgroup is "/": then it is the container's cgroup whose cgroup.procs has the process. False: not
  * found; out has anything then.
  */

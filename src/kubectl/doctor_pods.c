@@ -187,8 +187,7 @@ static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
                     "bound to node %.*s, which does not exist", STR_ARG(node));
         return;
     }
-    if (dialect_has_nvidias(b->request->dialect) && pods_may_be_nvidias(b->view) &&
-        n->fault == NODE_NOT_SHARED)
+    if (pods_may_be_nvidias(b->view, b->request->dialect) && n->fault == NODE_NOT_SHARED)
         return;
     if (!node_serves(n, b->request)) {
         finding_add(

@@ -22,11 +22,10 @@ struct reading {
     struct ingest ingest;
 };
 
-bool pods_may_be_nvidias(const struct pod_view *v)
+bool pods_may_be_nvidias(const struct pod_view *v, enum dialect d)
 {
-    enum dialect d;
-    if (!dialect_find_nvidias(&d))
-        return true;
+    if (!dialect_has_nvidias(d))
+        return false;
     for (size_t i = 0; i < v->n_containers; i++) {
         const struct amounts_view *of = &v->containers[i].of[d];
         if (of->mem.p != NULL || of->cores.p != NULL || of->percent.p != NULL)
@@ -95,8 +94,7 @@ static void pods_take(struct reading *x, const struct pod_view *v, struct str js
     buf_init(&asks, LIMIT_FILE_BYTES);
     if (fault.code == OK)
         reason_request(&asks, &r, 0);
-    row.nvidias = fault.code == OK && pod_view_bound(v) && dialect_has_nvidias(r.dialect) &&
-                  pods_may_be_nvidias(v);
+    row.nvidias = fault.code == OK && pod_view_bound(v) && pods_may_be_nvidias(v, r.dialect);
     row.asks = arena_keep(x->arena, &asks);
     row.reason = arena_dup(x->arena, pods_reason_of(v, &r, &fault, &row));
     row.namespace = arena_dup(x->arena, v->namespace);

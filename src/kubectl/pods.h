@@ -33,9 +33,9 @@ struct pods {
     bool measured; /* what is really used is known of some pod */
 };
 
-/* Whether NVIDIA's device plugin serves a pod that asks for nvidia.com/gpu, as far as the pod
- * shows: it has nothing of HAMi's. Then the node decides. */
-bool pods_may_be_nvidias(const struct pod_view *v);
+/* Whether NVIDIA's device plugin may serve the pod, whose request has dialect d: the pod asks for
+ * nvidia.com/gpu, and has nothing else of HAMi's. Then the node decides. */
+bool pods_may_be_nvidias(const struct pod_view *v, enum dialect d);
 
 /* Reads the pods of a namespace; absent: of all namespaces. `selector` absent: any labels. */
 enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, struct str selector,

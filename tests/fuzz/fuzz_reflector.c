@@ -7,6 +7,7 @@
  *
  * This file replaces the HTTP client.
  */
+#include "cache_text.h"
 #include "core/cache/cache.h"
 #include "daemon/backend/kube_backend.h"
 #include "rules.h"
@@ -181,25 +182,6 @@ static struct str kubeconfig(void)
     return str_of(path);
 }
 
-static void print_cache(const struct cache *c, struct buf *out)
-{
-    size_t cursor = 0;
-    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
-         n = cache_next_node(c, &cursor)) {
-        buf_printf(out, "%.*s %lld %lld %d", STR_ARG(n->name), (long long)n->total,
-                   (long long)n->used, (int)n->fault);
-        for (uint32_t i = 0; i < n->n_cards; i++)
-            buf_printf(out, " %lld%s", (long long)n->cards[i].used,
-                       n->cards[i].unhealthy ? "!" : "");
-        buf_putc(out, '\n');
-    }
-    cursor = 0;
-    for (const struct pod *p = cache_next_pod(c, &cursor); p != NULL;
-         p = cache_next_pod(c, &cursor))
-        buf_printf(out, "%.*s %.*s %lld %d %d\n", STR_ARG(p->uid), STR_ARG(p->name),
-                   (long long)p->request->mem, (int)p->state, (int)p->card);
-}
-
 static void run(struct str input, unsigned seed, struct buf *out)
 {
     struct loop *l = still_loop();
@@ -217,7 +199,7 @@ static void run(struct str input, unsigned seed, struct buf *out)
     check(kube_backend_new(&b, &backend, NULL) == OK, "its client");
     for (int i = 0; i < 200 && still_next(l, 60000) && (client.input.n > 0 || client.n < 3); i++)
         cache_check(&cache);
-    print_cache(&cache, out);
+    cache_text(&cache, out);
     backend = kube_backend_free(backend);
     api = kube_api_free(api);
     cache_done(&cache);

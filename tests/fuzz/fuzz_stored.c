@@ -13,6 +13,7 @@
  * and up to 31 more: the object, with the highest bit for its field `managedFields`; the place, in
  * two bytes; how many bytes are removed there (three bits) and inserted.
  */
+#include "cache_text.h"
 #include "core/dialect/gpushare.h"
 #include "core/place/fit.h"
 #include "core/quantity.h"
@@ -522,25 +523,6 @@ static void check_kept(const struct stage *s)
     }
 }
 
-static void print_cache(const struct cache *c, struct buf *out)
-{
-    size_t cursor = 0;
-    for (const struct node *n = cache_next_node(c, &cursor); n != NULL;
-         n = cache_next_node(c, &cursor)) {
-        buf_printf(out, "%.*s %lld %lld %d", STR_ARG(n->name), (long long)n->total,
-                   (long long)n->used, (int)n->fault);
-        for (uint32_t i = 0; i < n->n_cards; i++)
-            buf_printf(out, " %lld%s%s", (long long)n->cards[i].used,
-                       n->cards[i].unhealthy ? "!" : "", n->cards[i].claimed ? "c" : "");
-        buf_putc(out, '\n');
-    }
-    cursor = 0;
-    for (const struct pod *p = cache_next_pod(c, &cursor); p != NULL;
-         p = cache_next_pod(c, &cursor))
-        buf_printf(out, "%.*s %.*s %lld %d %d %d\n", STR_ARG(p->uid), STR_ARG(p->name),
-                   (long long)p->request->mem, (int)p->state, (int)p->card, p->unreadable);
-}
-
 static void run(const uint8_t *data, size_t size, bool junk, struct buf *out)
 {
     struct loop *l = still_loop();
@@ -565,7 +547,7 @@ static void run(const uint8_t *data, size_t size, bool junk, struct buf *out)
             check_torn(&s, &w, order[k]);
     }
     if (typed)
-        print_cache(&s.cache, out);
+        cache_text(&s.cache, out);
     world_close(&w);
     stage_close(&s);
     (void)loop_free(l);

@@ -136,7 +136,8 @@ static const char *gpu_list_whole(const struct gpu_entry *e)
 
 /* From Hopper on a card is not in MIG mode after a reboot until NVIDIA's MIG manager has made its
  * slices again. A record of what the card was before stays only while pods have that: see
- * gpu_identity_match. So long what the card is now is for nobody else. */
+ * gpu_identity_match. Until the record goes, no new pod gets the card, or the slice,
+ * that NVML lists in its place. */
 static bool gpu_list_is_taken(const struct gpu_list *l, const struct gpu_record *now)
 {
     for (size_t i = 0; !now->missing && i < l->identity.n; i++) {

@@ -34,7 +34,8 @@ static inline void evaluation_work(const struct evaluation *e, uint64_t steps)
         e->work->steps += steps;
 }
 
-/* The evaluation of one container alone. part: made by request_part from e's request. */
+/* The evaluation of one container alone. part: request_part writes it, from e's request, before the
+ * evaluation is used. */
 static inline struct evaluation evaluation_part(const struct evaluation *e,
                                                 const struct request *part)
 {

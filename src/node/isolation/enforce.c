@@ -68,8 +68,8 @@ static struct enforce enforce_by_driver(const struct enforce_facts *f, enum enfo
     return r;
 }
 
-/* Containers get MPS even if it does not serve their card: then they can't start CUDA, instead of
- * using it without a limit. */
+/* Containers get MPS even if it does not serve their card, so that they are its clients as soon as
+ * it does. Without a daemon CUDA runs as if there were no MPS (nvidia-cuda-mps-control(1)). */
 static struct enforce enforce_by_mps(bool any)
 {
     return (struct enforce){.means = ISOLATION_MPS,

@@ -101,6 +101,7 @@ static enum errc cache_charge_unreadable(struct cache *c, struct pod *p, struct 
     ret->changed = ret->changed || !p->unreadable;
     cache_pod_set_nominated(c, p, NULL);
     node_note_unreadable(p, true);
+    n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
     pod_believe(p);
     return OK;
 }

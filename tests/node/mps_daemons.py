@@ -22,7 +22,7 @@ from pathlib import Path
 CARDS = ("GPU-1", "GPU-2")
 LATER = "GPU-4"
 # Of another card the driver says at first that it is ill in place of its UUID, and of a third it refuses the mode. A card
-# without persistence mode has forgotten its mode by then.
+# without persistence mode has forgotten its mode by then. A card that is opened may take seconds.
 SMI = r"""echo "smi $*" >>"$WORLD/calls"
 case $1 in
 --query-gpu=uuid,compute_mode)
@@ -31,9 +31,15 @@ case $1 in
         [ "$mode" = EXCLUSIVE_PROCESS ] && echo "$card, Exclusive_Process" || echo "$card, Default"
     done
     [ -e "$WORLD/asked" ] && echo GPU-4, Exclusive_Process || echo 'Unable to determine the device handle for GPU0000:01:00.0: Unknown Error'
-    touch "$WORLD/asked" ;;
+    touch "$WORLD/asked"
+    exit 15 ;;
 --id=GPU-3) exit 15 ;;
---id=*) [ "$2" = --persistence-mode=1 ] && exit 1; echo "${2#*=}" >"$WORLD/mode.${1#*=}" ;;
+--id=*)
+    if [ "$2" = --persistence-mode=1 ]; then
+        [ -e "$WORLD/slow" ] && touch "$WORLD/sets" && /bin/sleep 4
+        exit 1
+    fi
+    echo "${2#*=}" >"$WORLD/mode.${1#*=}" ;;
 --compute-mode=*) for card in "$WORLD"/mode.*; do echo "${1#*=}" >"$card"; done ;;
 esac
 """
@@ -118,6 +124,11 @@ def check(manifest: str, folder: Path, *more: str) -> None:
             while modes[1].read_text() != "EXCLUSIVE_PROCESS\n":
                 assert time.monotonic() < until, "the mode is set again"
                 time.sleep(0.05)
+            (folder / "slow").touch()
+            modes[0].write_text("DEFAULT\n")  # the mode is being set when the kubelet ends the pod
+            while not (folder / "sets").exists():
+                assert time.monotonic() < until, "the mode is set again"
+                time.sleep(0.05)
             subprocess.run(pre_stop(manifest, folder), env=environment, check=True)
             os.kill(int(again[3][1]), signal.SIGTERM)  # what ends from now on does not start again
             time.sleep(2)
@@ -127,13 +138,28 @@ def check(manifest: str, folder: Path, *more: str) -> None:
             os.killpg(shell.pid, signal.SIGKILL)
 
 
+def check_no_driver(manifest: str, folder: Path, smi: str) -> None:
+    """The container ends, so that the next one gets the programs and libraries of the driver."""
+    (folder / "mps").mkdir()
+    for name, text in (("nvidia-smi", smi), ("sleep", SLEEP)):
+        (folder / name).write_text("#!/bin/sh\n" + text)
+        (folder / name).chmod(0o755)
+    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "WORLD": str(folder)}
+    done = subprocess.run(["bash", "-euc", script(manifest, folder)], env=environment, timeout=60, check=False)
+    assert done.returncode == 1 and (folder / "calls").read_text().count("query") == 5, done
+
+
 def main() -> int:
     """See the top of this file."""
-    print("1..2")
+    print("1..3")
     for number, more in enumerate(((), ("-M", "-v")), 1):
         with tempfile.TemporaryDirectory() as folder:
             check(Path(sys.argv[1]).read_text(), Path(folder), *more)
         print(f"ok {number} - a control daemon of MPS for each card, with flags {more}, which starts again by itself")
+    with tempfile.TemporaryDirectory() as folder:
+        mismatch = 'echo "query" >>"$WORLD/calls"; echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18\n'
+        check_no_driver(Path(sys.argv[1]).read_text(), Path(folder), mismatch)
+    print("ok 3 - a container without the driver's own programs ends")
     return 0
 
 

@@ -460,6 +460,8 @@ START_TEST(a_lost_card)
         rig_pass_s(10);
     ck_assert_uint_eq(counts().missing, 0);
     ck_assert_uint_eq(counts().enforced, 0);
+    ck_assert_uint_eq(counts().checking,
+                      0); /* nobody waits for the answer of a card that is lost */
 }
 
 END_TEST

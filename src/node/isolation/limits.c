@@ -360,7 +360,8 @@ struct limits_counts limits_counts(const struct limits *l)
         LIST_FOR_EACH (const struct track, t, &h->tracks, link) {
             counts.enforced += t->state.enforced ? 1 : 0;
             counts.missing += t->state.missing ? 1 : 0;
-            counts.checking += t->state.running && !t->state.enforced && !t->state.missing ? 1 : 0;
+            bool checks = t->state.running && !t->state.enforced && !t->state.missing;
+            counts.checking += checks && !limits_check_is_lost(t) ? 1 : 0;
             counts.absent += t->state.absent && !own ? 1 : 0;
         }
     }

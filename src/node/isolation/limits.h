@@ -22,7 +22,7 @@ struct limits;
 struct limits_counts {
     uint64_t enforced; /* now: limits of running containers that read back */
     uint64_t missing;  /* now */
-    uint64_t checking; /* now: of running containers, neither of both yet */
+    uint64_t checking; /* now: of running containers, neither of both yet; on cards that answer */
     uint64_t absent;   /* of them: by an answer of the driver, and no container sets it otherwise */
     uint64_t preset;   /* since the start: that read back when their container had just started */
     uint64_t ours;     /* since the start: set by us, because the container ran without */

@@ -22,7 +22,7 @@ static void limits_check_wake(struct limits *l)
         timer_arm(l->s.loop, &l->turn, 0);
 }
 
-static bool limits_check_is_lost(const struct track *t)
+bool limits_check_is_lost(const struct track *t)
 {
     const struct gpu_card *card = gpu_watch_find(t->held->owner->s.gpu, t->card);
     return card == NULL || card->missing || card->health == GPU_UNHEALTHY;

@@ -63,3 +63,6 @@ void limits_check_done(struct limits *l); /* no track is left */
 /* The answer is an event for limits_react, in a later turn. */
 void limits_check(struct track *t);
 void limits_check_cancel(struct track *t); /* does nothing if no check is under way */
+
+/* Whether its card can't be asked: it gets no pods, and the limit is checked when it is back. */
+bool limits_check_is_lost(const struct track *t);

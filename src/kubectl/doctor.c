@@ -36,8 +36,31 @@ struct checkup {
 
 /* ---- objects ---- */
 
+/* The node affinity of manifests/node/cardpack-node.yaml. */
+static void doctor_read_paused(struct str label, struct str value, struct doctor_marks *ret)
+{
+#define PAUSED(key, value) STR(key "=" value)
+    static const struct str states[] = {
+        PAUSED("nvidia.com/gpu.deploy.client", "paused-for-driver-upgrade"),
+        PAUSED("nvidia.com/gpu.deploy.client", "paused-for-mig-change"),
+        PAUSED("nvidia.com/gpu-driver-upgrade-state", "pod-deletion-required"),
+        PAUSED("nvidia.com/gpu-driver-upgrade-state", "drain-required"),
+        PAUSED("nvidia.com/gpu-driver-upgrade-state", "pod-restart-required"),
+        PAUSED("nvidia.com/gpu-driver-upgrade-state", "upgrade-failed"),
+        PAUSED("nvidia.com/mig.config.state", "pending"),
+        PAUSED("nvidia.com/mig.config.state", "rebooting")};
+#undef PAUSED
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        struct str key;
+        struct str state;
+        (void)str_cut(states[i], '=', &key, &state);
+        if (str_eq(label, key) && str_eq(value, state))
+            ret->paused = states[i];
+    }
+}
+
 /* By these labels cluster-autoscaler expects nvidia.com/gpu there: AWS's, GKE's, Azure's. */
-static void doctor_read_accelerator(struct jread *r, struct str label, struct doctor_marks *ret)
+static void doctor_read_accelerator(struct str label, struct doctor_marks *ret)
 {
     static const struct str labels[] = {STR("k8s.amazonaws.com/accelerator"),
                                         STR("cloud.google.com/gke-accelerator"),
@@ -46,7 +69,6 @@ static void doctor_read_accelerator(struct jread *r, struct str label, struct do
         if (str_eq(label, labels[i]))
             ret->accelerator = labels[i];
     }
-    jread_skip(r);
 }
 
 /* The labels by which the device plugins are started there. */
@@ -66,12 +88,13 @@ static void doctor_read_labels(struct jread *r, struct doctor_marks *ret)
                 continue;
             }
             jread_object (r, label) {
+                struct str value = jread_str(r);
                 if (str_eq(label, STR("gpushare")))
-                    ret->gpushare = str_eq(jread_str(r), STR("true"));
+                    ret->gpushare = str_eq(value, STR("true"));
                 else if (str_eq(label, STR("cardpack.io/node")))
-                    ret->ours = str_eq(jread_str(r), STR("true"));
-                else
-                    doctor_read_accelerator(r, label, ret);
+                    ret->ours = str_eq(value, STR("true"));
+                doctor_read_accelerator(label, ret);
+                doctor_read_paused(label, value, ret);
             }
         }
     }

@@ -56,6 +56,9 @@ struct doctor_marks {
     bool table;             /* annotation cardpack.io/cards */
     struct str accelerator; /* a cloud provider's label for GPUs, on a node without nvidia.com/gpu;
                                absent: none */
+    struct str paused;      /* "KEY=VALUE", the label by which cardpack-node leaves the node while
+                               the GPU Operator has to do with its driver or its slices; absent:
+                               none */
 };
 
 /* `n` is the view's node in the cache; now_s is Unix time. */

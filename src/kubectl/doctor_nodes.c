@@ -55,6 +55,8 @@ static bool doctor_nodes_check_fault(struct findings *f, const struct node_view 
 {
     const struct dialect_facts *of = dialect_facts(n->sizes->dialect);
     const struct capacity_view *said = &v->of[n->sizes->dialect];
+    if (n->fault == NODE_NOT_SHARED && m->ours && m->paused.p != NULL)
+        return false; /* doctor_plugins says why */
     if (n->fault == NODE_NOT_SHARED && (m->gpushare || m->ours || v->has_cards))
         finding_add(f, FINDING_FAIL, object, LOOK_AT_PLUGIN,
                     "no aliyun.com/gpu-mem in its capacity, although it has the %s",

@@ -320,6 +320,13 @@ static const struct {
     {{.ours = true},
      GPUSHARES,
      "FAIL node/n: it has the label cardpack.io/node=true, and no pod of cardpack-node\n"},
+    {{.ours = true, .table = true, .paused = S("nvidia.com/mig.config.state=pending")},
+     GPUSHARES,
+     "WARN node/n: the label nvidia.com/mig.config.state=pending keeps cardpack-node away: no new "
+     "container gets a card there\n"},
+    {{.ours = true, .table = true, .paused = S("nvidia.com/mig.config.state=pending")},
+     AGENT("Running", true), /* it has not left the node yet */
+     ""},
     {{.ours = true},
      AGENT("Running", true),
      "FAIL node/n: cardpack-node is there, and the node has no annotation cardpack.io/cards\n"},

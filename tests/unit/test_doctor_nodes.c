@@ -44,6 +44,18 @@ START_TEST(checks_locks)
 
 END_TEST
 
+/* The GPU Operator keeps cardpack-node away: the node is not meant to have its devices now. */
+START_TEST(a_paused_node_misses_nothing)
+{
+    const struct node_view bare = {.name = STR("n"), .mem = STR("0")};
+    const struct doctor_marks marks = {.ours = true, .table = true, .paused = STR("k=v")};
+    set_node(&rig, bare);
+    doctor_node(&found, &bare, cache_node(&rig.cache, STR("n")), &marks, NOW);
+    ck_assert_str_eq(findings(), "");
+}
+
+END_TEST
+
 #define BOUND  .node = S("n"), .phase = S("Running")
 #define SHARED "\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":\"2\""
 #define TWICE  " beside its aliyun.com/gpu-mem, and cardpack does not know what that is\n"
@@ -139,6 +151,7 @@ int main(void)
     Suite *suite = suite_create("doctor_nodes");
     TCase *tc = tcase_create("doctor_nodes");
     tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, a_paused_node_misses_nothing);
     tcase_add_loop_test(tc, checks_locks, 0, COUNT_OF(locks));
     tcase_add_loop_test(tc, checks_what_is_offered_twice, 0, COUNT_OF(offers));
     tcase_add_loop_test(tc, checks_pods_of_two_plugins, 0, COUNT_OF(mixed));

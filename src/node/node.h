@@ -23,6 +23,7 @@
 #include "node/isolation/enforce.h"
 #include "node/isolation/limits.h"
 #include "node/isolation/mps.h"
+#include "node/isolation/mps_daemon.h"
 #include "node/isolation/overrides.h"
 #include "node/kubelet/lister.h"
 #include "node/kubelet/plugin.h"

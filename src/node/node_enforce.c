@@ -93,7 +93,7 @@ static void node_enforce_ask_mps(struct node *n, const struct gpu_card *cards, s
     n->mps_at_ms = now_ms;
     for (size_t i = 0; i < n_cards; i++) {
         uint32_t index = cards[i].index;
-        n->mps_serves[index] = mps_serves(s->mps_dir, &cards[i], n->mps_why[index]);
+        n->mps_serves[index] = mps_daemon_serves(s->mps_dir, &cards[i], n->mps_why[index]);
     }
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import signal
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kubelet import Answer, Kubelet, pod
@@ -358,6 +359,39 @@ def check_mps_clients(w: World) -> None:
         assert w.admit("next", 3, card=0).status == 0, w.log()
 
 
+def check_mps_away(w: World) -> None:
+    """While the daemon of a container's card is away the container does not start: CUDA would run without a limit."""
+    cards = CARDS.replace("mib=16384", "mib=16384 compute-mode=3")
+    with mps_daemons(w, 2) as flag:
+        node = w.start(cards, 16, "--isolation=mps", flag)
+        wait("MPS", lambda: node.metric('cardpack_node_isolation{kind="mps"}') == "1")
+        given = {}
+        for uid, index in (("p", 0), ("q", 1)):
+            w.cluster.put(pod(uid, str(index), 4))
+            given[uid], answer = w.kubelet.allocate(uid, 4, card=index)  # type: ignore[union-attr]
+            assert answer.status == 0, (answer, w.log())
+        path = w.folder / "mps" / "GPU-0" / "control"
+        path.unlink()
+        starting = w.kubelet.begin("start", given["p"])  # type: ignore[union-attr]
+        assert w.kubelet.call("start", given["q"]).status == 0, w.log()  # type: ignore[union-attr]
+        with suppress(queue.Empty):
+            raise AssertionError(f"a start without its daemon: {starting.get(timeout=1)}")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as daemon:
+            daemon.bind(str(path))
+            daemon.listen(64)
+            assert starting.get(timeout=SOON_S).status == 0, w.log()
+        # A container that starts again is no exception, and the kubelet shows why it waits.
+        node.process.kill()
+        node.process.wait()
+        w.kubelet.registered.clear()  # type: ignore[union-attr]
+        w.node = Node(*w.programs[:2], w.folder, w.server, cards.splitlines()[0], "--isolation=mps", flag)
+        wait("a registration", w.kubelet.registered.is_set)  # type: ignore[union-attr]
+        again = [w.kubelet.begin("start", devices) for devices in given.values()]  # type: ignore[union-attr]
+        for waits, why in zip(again, ("MPS: no control daemon answers at", "card 1 is not on this node"), strict=True):
+            answer = waits.get(timeout=WAIT_S)
+            assert answer.status != 0 and why in answer.text, (answer, w.log())
+
+
 def check_owed_list(w: World) -> None:
     """MPS begins while the pods are being listed: those that were listed before are looked at, too."""
     cards = CARDS.replace("mib=16384", "mib=16384 compute-mode=3")
@@ -464,7 +498,7 @@ def check_small(w: World) -> None:
 
 CHECKS: tuple[Callable[[World], None], ...] = (
     check_annotations, check_claims, check_vacated, check_names, check_checkpoint, check_sockets, check_state,
-    check_reuse, check_many_devices, check_mps_clients, check_owed_list, check_small, check_edits, check_overrides,
+    check_reuse, check_many_devices, check_mps_clients, check_mps_away, check_owed_list, check_small, check_edits, check_overrides,
 )  # fmt: skip
 
 

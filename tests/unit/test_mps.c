@@ -4,6 +4,7 @@
 
 #include "enforce_rig.h"
 #include "node/containers/cgroup.h"
+#include "node/isolation/mps_daemon.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -57,7 +58,7 @@ static void assert_serves(const char *expected)
     char why[GPU_REASON_BYTES] = "";
     const struct gpu_card *c = gpu_watch_find(rig.gpu, 0);
     ck_assert_ptr_nonnull(c);
-    bool serves = mps_serves(str_of(rig.world.dir), c, why);
+    bool serves = mps_daemon_serves(str_of(rig.world.dir), c, why);
     ck_assert_int_eq(serves, expected[0] == '\0');
     ck_assert_msg(strstr(why, expected) != NULL, "%s", why);
 }

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "grpc/limit.h"
 #include "node/allot/allot_state.h"
-#include "node/isolation/mps.h"
+#include "node/isolation/mps_daemon.h"
 
 #define TICK_MS   UINT64_C(20)
 #define UNSEEN_MS UINT64_C(1000) /* the watch shows a pod of the checkpoint within this time */

@@ -4,6 +4,7 @@
  */
 #include "base/log.h"
 #include "node/allot/allot_state.h"
+#include "node/isolation/mps_daemon.h"
 
 #define MISFIT_MS UINT64_C(2000) /* what waiting does not change is refused after this time */
 #define SEEN_MS   UINT64_C(20)   /* the runtime, which watches the folder, reads a new CDI spec */
@@ -53,6 +54,24 @@ static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_
     return code;
 }
 
+/* Asked at each start: what allot_set_means says may be seconds old, and without its daemon CUDA
+ * runs as if there were no MPS, with no limit (nvidia-cuda-mps-control(1)). */
+static enum errc allot_start_check_cards(const struct allot *a, const struct roster_pod *p,
+                                         struct err *e)
+{
+    char why[GPU_REASON_BYTES];
+    for (uint32_t i = 0; i < p->plan.n; i++) {
+        uint32_t index = p->plan.grants[i].card;
+        const struct gpu_card *c = a->s.card(a->s.ctx, index);
+        if (c == NULL || c->missing)
+            return err_set(e, ERR_UNAVAILABLE, "card %u is not on this node now", index);
+        if (a->means == ISOLATION_MPS && !mps_daemon_serves(a->s.mps_dir, c, why))
+            return err_set(e, ERR_UNAVAILABLE, "card %u would not be limited for the container: %s",
+                           index, why);
+    }
+    return OK;
+}
+
 static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
 {
     if (!a->listed)
@@ -70,6 +89,8 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
                        STR_ARG(e->pod_uid));
     k->why = (struct err)ERR_INIT;
     roster_ask(p, e->container);
+    if (allot_start_check_cards(a, p, &k->why) != OK)
+        return k->why.code;
     if (exchange_may_start(&a->roster, p))
         return allot_start_bind(a, k, p);
     if (exchange_is_misfit(p) && p->refused)

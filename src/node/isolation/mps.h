@@ -1,8 +1,6 @@
 /*
- * NVIDIA's MPS on this node. One control daemon for each card runs in a DaemonSet of its own, with
- * the pipe directory DIR/UUID; DIR/UUID.shm is the /dev/shm that it shares with its clients. This
- * module starts no program: it looks whether the daemons answer, and whether the processes of
- * containers are clients of them.
+ * Whether the processes of containers are clients of NVIDIA's MPS, whose daemons are described in
+ * mps_daemon.h.
  */
 #pragma once
 
@@ -10,14 +8,7 @@
 #include "kube/events.h"
 #include "node/containers/containers.h"
 
-/* Clients of one server: NVIDIA's own limit. */
-#define MPS_CLIENTS_MAX 48
-
 #define MPS_LOOK_MS UINT64_C(30000) /* the processes of each card are looked at so often */
-
-/* Whether MPS serves the card: it belongs to one process at a time, which is the server, and the
- * socket of its daemon accepts a connection. If not, why says what is missing. */
-bool mps_serves(struct str dir, const struct gpu_card *c, char why[GPU_REASON_BYTES]);
 
 struct mps;
 

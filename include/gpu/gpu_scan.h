@@ -15,7 +15,7 @@ struct gpu_roots {
     const char *sys;     /* "/sys" */
     const char *proc;    /* "/proc" */
     const char *cgroup;  /* a cgroup of version 2, to ask for its limits; NULL: none */
-    uint64_t card_bytes; /* of a card whose memory NVML does not tell, as its chip has none of its
+    uint64_t card_bytes; /* of a card whose memory NVML does not report, as its chip has none of its
                             own (GB10, Thor); 0: it is left out */
 };
 

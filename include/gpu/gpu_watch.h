@@ -134,7 +134,7 @@ struct gpu_usage_request {
     /* Valid in on_done: */
     struct nvml_process *processes; /* valid until on_done returns */
     size_t n;
-    bool mps_known;      /* NVML has told which of them are clients of MPS */
+    bool mps_known;      /* NVML has reported which of them are clients of MPS */
     bool cut;            /* there are more than LIMIT_GPU_PROCESSES */
     uint64_t used_bytes; /* of the card, by all processes and the driver; NVML_BYTES_UNKNOWN */
     uint64_t total_bytes;

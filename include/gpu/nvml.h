@@ -52,7 +52,7 @@ static inline bool nvml_is_away(int code)
 /* An instance id of a card without MIG, and of an event that belongs to no instance. */
 #define NVML_NO_INSTANCE UINT32_MAX
 
-/* Bytes of memory that the driver does not tell. */
+/* Bytes of memory that the driver does not report. */
 #define NVML_BYTES_UNKNOWN UINT64_MAX
 
 /* A hard limit of memory that is none. */
@@ -81,7 +81,7 @@ struct nvml_memory {
     uint64_t total; /* bytes; includes what the driver reserves */
     uint64_t used;
     uint64_t free;
-    uint64_t reserved; /* 0 before R510, which do not tell it; `used` then includes it */
+    uint64_t reserved; /* 0 before R510, which do not report it; `used` then includes it */
 };
 
 struct nvml_event {
@@ -156,11 +156,11 @@ int nvml_instances(const struct nvml *n, struct nvml_device *slice, uint32_t *re
                    uint32_t *ret_compute);
 int nvml_attributes(const struct nvml *n, struct nvml_device *slice, struct nvml_attributes *ret);
 
-/* Health. NVML_NOT_SUPPORTED and NVML_FUNCTION_NOT_FOUND: the card or the driver can't tell. */
+/* Health. NVML_NOT_SUPPORTED and NVML_FUNCTION_NOT_FOUND: the card or the driver does not know. */
 int nvml_rows(const struct nvml *n, struct nvml_device *d, struct nvml_rows *ret);
 int nvml_uncorrected(const struct nvml *n, struct nvml_device *d, uint64_t *ret); /* since reset */
 int nvml_pages_pending(const struct nvml *n, struct nvml_device *d, bool *ret);
-/* enum nvml_recovery, or a newer value. Drivers before R570 can't tell. */
+/* enum nvml_recovery, or a newer value. Drivers before R570 do not report it. */
 int nvml_recovery(const struct nvml *n, struct nvml_device *d, uint32_t *ret);
 int nvml_retired_pages(const struct nvml *n, struct nvml_device *d, uint32_t *ret);
 

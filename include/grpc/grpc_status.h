@@ -28,6 +28,6 @@ enum grpc_status {
  */
 const char *grpc_status_name(unsigned status);
 
-/* The status that tells a caller about this failure, and the failure that a status is for us. */
+/* The status that a caller gets for this failure, and the failure that a status is for us. */
 enum grpc_status grpc_status_of(enum errc code);
 enum errc grpc_status_errc(unsigned status);

@@ -51,12 +51,13 @@ struct str election_holder(const struct election *e);
  */
 bool election_had_leader(const struct election *e);
 
-/* kube-scheduler called this replica. A follower then tells the leader, by an annotation. */
+/* kube-scheduler called this replica. A follower then reports it to the leader, by an annotation.
+ */
 void election_asked(struct election *e);
 
 /*
  * Releases the Lease for another replica. This replica no longer leads from now on, and may lead
- * again later. A release tells the next leader that no request is under way, neither from this
+ * again later. A release says to the next leader that no request is under way, neither from this
  * replica nor from an earlier leader that this replica would still have to wait for: call it only
  * when that is true.
  */

@@ -1,6 +1,6 @@
 /*
- * A spec of the Container Device Interface (CDI): a file that tells a container runtime what to add
- * to a container that names its device. A variable of it replaces one of the same name that the
+ * A spec of the Container Device Interface (CDI): a file that says to a container runtime what to
+ * add to a container that names its device. A variable of it replaces one of the same name that the
  * pod or the image sets.
  */
 #pragma once

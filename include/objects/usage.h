@@ -9,8 +9,8 @@
  *      "differences": [{"namespace": "ns", "name": "pod", "container": "c", "kind": "cards",
  *                       "annotated": "0", "given": "1"}]}
  *
- * The last two are there if the kubelet has told which devices containers have: how many have some,
- * and which of them differ from their annotations. kind is cards, owner or none.
+ * The last two are there if the kubelet has listed which devices containers have: how many have
+ * some, and which of them differ from their annotations. kind is cards, owner or none.
  *
  * A card whose busyPercent is unknown has none. A pod whose usage is unknown is not in the list;
  * one that uses two cards is there twice.

@@ -37,7 +37,7 @@ static enum errc file_fail(struct err *reterr, struct str path, int error)
 static enum errc file_read_all(int fd, struct str path, struct buf *out, struct err *reterr)
 {
     for (;;) {
-        /* At the ceiling one more byte is read, to tell a full file from a file that is too
+        /* At the ceiling one more byte is read, to distinguish a full file from a file that is too
          * long. */
         char extra;
         bool full = out->n == out->max;

@@ -31,7 +31,7 @@ static struct {
     enum log_format format;
     bool never_waits;
     uint64_t dropped;
-    uint64_t told; /* of those, already reported */
+    uint64_t reported; /* of those */
 } sink = {.fd = STDERR_FILENO, .level = LOG_LEVEL_INFO, .format = LOG_FORMAT_LOGFMT};
 
 static const char *const level_names[] = {
@@ -218,9 +218,9 @@ void log_write(enum log_level level, const char *message, const struct kv *field
 {
     int saved_errno = errno;
     bool room = log_has_room();
-    if (room && sink.dropped > sink.told) {
-        struct kv lines = kv_uint("lines", sink.dropped - sink.told);
-        sink.told = sink.dropped;
+    if (room && sink.dropped > sink.reported) {
+        struct kv lines = kv_uint("lines", sink.dropped - sink.reported);
+        sink.reported = sink.dropped;
         log_write_line(LOG_LEVEL_WARN, "log lines were dropped", &lines, 1);
         room = log_has_room();
     }

@@ -10,10 +10,10 @@
 static bool advise_is_told(struct advise *a, struct str uid, struct str message)
 {
     uint64_t hash = siphash13(a->seed, uid) ^ siphash13(a->seed, message);
-    uint64_t *slot = &a->told[hash % COUNT_OF(a->told)];
-    bool told = *slot == hash;
+    uint64_t *slot = &a->sent[hash % COUNT_OF(a->sent)];
+    bool sent = *slot == hash;
     *slot = hash;
-    return told;
+    return sent;
 }
 
 static void advise_post(struct advise *a, struct events *ev, const struct pod_view *pod,

@@ -1,5 +1,5 @@
 /*
- * Tells the author of a pod by an Event on it, once, what cardpack can't use of its object: a
+ * Says to the author of a pod, by one Event on the pod, what cardpack can't use of its object: a
  * request that is not valid, an annotation of a name that cardpack does not know. The first reaches
  * the author also if kube-scheduler refuses the pod by itself and never asks cardpack. It blocks
  * nothing.
@@ -16,7 +16,7 @@
 
 struct advise {
     struct map_seed seed;
-    uint64_t told[ADVISE_REMEMBERED]; /* by hash: hashes of UID and message; 0: none */
+    uint64_t sent[ADVISE_REMEMBERED]; /* by hash: hashes of UID and message; 0: none */
 };
 
 /* pod: not bound, else nothing happens. bad: why its request is not valid; code OK: it is. ev may

@@ -23,7 +23,7 @@
 
 #define REFRESH_MS 10000
 #define FILES_MAX  LIMIT_FILE_BYTES
-#define TELL_MS    1000
+#define REPORT_MS  1000
 #define DAY_S      86400
 #define NS_PER_S   1000000000
 
@@ -52,33 +52,33 @@ struct authentication {
     enum age age;
     int64_t expires_s; /* of the server's certificate, Unix time */
     struct timer refresh;
-    struct timer tell; /* armed: the next refusal is logged when it fires */
-    uint64_t refused;  /* since the last line of the log */
+    struct timer report; /* armed: the next refusal is logged when it fires */
+    uint64_t refused;    /* since the last line of the log */
     char last_peer[64];
     const char *last_why;
     void (*changed)(void *ctx); /* may be NULL */
     void *changed_ctx;
 };
 
-static void authentication_tell_changed(const struct authentication *g)
+static void authentication_report_changed(const struct authentication *g)
 {
     if (g->changed != NULL)
         g->changed(g->changed_ctx);
 }
 
-static void authentication_tell_refused(struct authentication *g)
+static void authentication_report_refused(struct authentication *g)
 {
     log_warn("refused", kv_cstr("why", g->last_why), kv_cstr("peer", g->last_peer),
              kv_uint("count", g->refused));
     g->refused = 0;
-    timer_arm(g->loop, &g->tell, TELL_MS);
+    timer_arm(g->loop, &g->report, REPORT_MS);
 }
 
-static void authentication_tell_fire(struct timer *t)
+static void authentication_report_fire(struct timer *t)
 {
-    struct authentication *g = CONTAINER_OF(t, struct authentication, tell);
+    struct authentication *g = CONTAINER_OF(t, struct authentication, report);
     if (g->refused > 0)
-        authentication_tell_refused(g);
+        authentication_report_refused(g);
 }
 
 static void authentication_refuse(void *authentication, struct str peer, const char *why)
@@ -90,8 +90,8 @@ static void authentication_refuse(void *authentication, struct str peer, const c
     g->last_peer[n] = '\0';
     g->last_why = why;
     g->refused++;
-    if (!timer_armed(&g->tell))
-        authentication_tell_refused(g);
+    if (!timer_armed(&g->report))
+        authentication_report_refused(g);
 }
 
 static void authentication_refresh_tokens(struct authentication *g)
@@ -102,7 +102,7 @@ static void authentication_refresh_tokens(struct authentication *g)
         break;
     case TOKENS_TAKEN:
         log_info("the tokens are replaced", kv_str("token-file", g->files.token_file));
-        authentication_tell_changed(g);
+        authentication_report_changed(g);
         break;
     case TOKENS_REFUSED:
         log_warn("the new tokens cannot be used: the old ones stay", kv_cstr("why", why.text));
@@ -139,7 +139,7 @@ static int64_t authentication_now_s(const struct authentication *g)
     return (int64_t)(loop_wall_ns(g->loop) / NS_PER_S);
 }
 
-static void authentication_tell_age(struct authentication *g)
+static void authentication_report_age(struct authentication *g)
 {
     enum age age = AGE_GOOD;
     g->expires_s = tls_expires_s(g->tls);
@@ -158,7 +158,7 @@ static void authentication_tell_age(struct authentication *g)
     g->age = age;
 }
 
-static void authentication_tell_certificate(struct authentication *g, const char *message)
+static void authentication_report_certificate(struct authentication *g, const char *message)
 {
     log_info(message, kv_str("tls-cert-file", g->files.tls_cert_file),
              kv_int("days_left", (tls_expires_s(g->tls) - authentication_now_s(g)) / DAY_S),
@@ -176,15 +176,15 @@ static void authentication_refresh_tls(struct authentication *g)
     case TLS_SAME:
         break;
     case TLS_TAKEN:
-        authentication_tell_certificate(g, "the server's certificate is replaced");
-        authentication_tell_changed(g);
+        authentication_report_certificate(g, "the server's certificate is replaced");
+        authentication_report_changed(g);
         break;
     case TLS_REFUSED:
         log_warn("the port's new certificates cannot be used: the old ones stay",
                  kv_cstr("why", why.text));
         break;
     }
-    authentication_tell_age(g);
+    authentication_report_age(g);
 }
 
 static void authentication_refresh_fire(struct timer *t)
@@ -240,7 +240,7 @@ static enum errc authentication_load(struct loop *l, const struct config *c, boo
         return err_set(reterr, ERR_NOMEM, "out of memory");
     g->loop = l;
     g->refresh.fire = authentication_refresh_fire;
-    g->tell.fire = authentication_tell_fire;
+    g->report.fire = authentication_report_fire;
     enum errc code = authentication_copy_files(&g->files, c, reterr);
     if (code == OK && c->tls_cert_file.n > 0)
         code = authentication_open_tls(g, again, reterr);
@@ -262,8 +262,8 @@ enum errc authentication_new(struct loop *l, const struct config *c, struct auth
     if (g == NULL)
         return code;
     if (g->tls != NULL) {
-        authentication_tell_certificate(g, "TLS");
-        authentication_tell_age(g);
+        authentication_report_certificate(g, "TLS");
+        authentication_report_age(g);
     }
     timer_arm(l, &g->refresh, REFRESH_MS);
     return OK;
@@ -274,9 +274,9 @@ struct authentication *authentication_free(struct authentication *g)
     if (g == NULL)
         return NULL;
     if (g->refused > 0)
-        authentication_tell_refused(g);
+        authentication_report_refused(g);
     timer_cancel(&g->refresh);
-    timer_cancel(&g->tell);
+    timer_cancel(&g->report);
     g->tls = tls_free(g->tls);
     tokens_done(&g->tokens);
     arena_done(&g->files.arena);
@@ -316,10 +316,10 @@ void authentication_become(struct authentication *g, struct authentication *draf
     draft->files = old;
     (void)authentication_free(draft);
     if (g->tls != NULL) {
-        authentication_tell_certificate(g, "the server's certificate is replaced");
-        authentication_tell_age(g);
+        authentication_report_certificate(g, "the server's certificate is replaced");
+        authentication_report_age(g);
     }
-    authentication_tell_changed(g);
+    authentication_report_changed(g);
 }
 
 void authentication_on_change(struct authentication *g, void (*changed)(void *ctx), void *ctx)

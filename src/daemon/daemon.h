@@ -39,7 +39,7 @@ struct daemon {
 /* Call daemon_close after a failure too: it frees what was opened. d must not move until then. */
 enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct err *reterr)
     _must_use_;
-/* Callback `filtered` of struct service: counts it, and tells the page and the evictor. */
+/* Callback `filtered` of struct service: counts it, and passes it to the page and the evictor. */
 struct str daemon_filtered(struct service *s, const struct filter_args *args,
                            const struct candidates *j);
 

@@ -47,7 +47,7 @@ struct reload {
     bool rests; /* the file with this stamp was read */
     bool stopped;
     uint64_t content;   /* hash of the content that was read last; 0: none */
-    uint64_t told;      /* hash of the content that was logged last */
+    uint64_t logged;    /* hash of the content that was logged last */
     struct err refusal; /* of the last configuration, if counts.bad */
     struct arena first; /* memory of the configuration at the start */
     bool has_first;
@@ -102,9 +102,10 @@ static void reload_tell_rows(const struct reload *r, const struct config_merge *
 /* Logs each content and error once; after a SIGHUP always, since its sender waits for a result. */
 static void reload_refuse(struct reload *r, enum trigger by, const struct err *why)
 {
-    bool again = r->counts.bad && r->told == r->content && strcmp(r->refusal.text, why->text) == 0;
+    bool again =
+        r->counts.bad && r->logged == r->content && strcmp(r->refusal.text, why->text) == 0;
     r->counts.bad = true;
-    r->told = r->content;
+    r->logged = r->content;
     r->refusal = *why;
     if (again && by == BY_FILE)
         return;
@@ -163,7 +164,7 @@ static void reload_put_in_force(struct reload *r, struct config *fresh,
 static void reload_take(struct reload *r, enum trigger by, struct config *fresh,
                         const struct config_merge *m, struct authentication *authentication)
 {
-    bool other = r->told != r->content && (r->told != 0 || m->changes + m->waits > 0);
+    bool other = r->logged != r->content && (r->logged != 0 || m->changes + m->waits > 0);
     bool news = by == BY_SIGNAL || r->counts.bad || other;
     struct kv trigger = kv_cstr("trigger", trigger_names[by]);
     struct kv waiting = kv_uint("waiting", m->waits);
@@ -178,7 +179,7 @@ static void reload_take(struct reload *r, enum trigger by, struct config *fresh,
     else if (news)
         log_info("the configuration was read again: nothing to change", trigger, waiting);
     reload_set_log(r->s.config);
-    r->told = r->content;
+    r->logged = r->content;
     r->counts.bad = false;
     r->counts.waiting = m->waits;
     r->counts.taken_ns = loop_wall_ns(r->s.parts->service->loop);

@@ -93,9 +93,9 @@ enum tokens_news tokens_refresh(struct tokens *t, struct err *reterr)
         t->stamp = now;
         return TOKENS_TAKEN;
     }
-    bool told = file_stamp_eq(now, t->refused);
+    bool logged = file_stamp_eq(now, t->refused);
     t->refused = now;
-    return told ? TOKENS_SAME : TOKENS_REFUSED;
+    return logged ? TOKENS_SAME : TOKENS_REFUSED;
 }
 
 static bool token_same(struct str sent, struct str token)

@@ -7,7 +7,7 @@
  *
  * The ID of the boot, as a reboot resets all cards; then one line a card or slice: UUID and XID.
  * Empty: there is none. An administrator may remove the line of a card that was reset while the
- * program did not run. Its count of uncorrected errors does not tell: without a program that has
+ * program did not run. Its count of uncorrected errors proves nothing: without a program that has
  * the card open, the driver may begin to count anew.
  */
 #pragma once

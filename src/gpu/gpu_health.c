@@ -274,7 +274,7 @@ bool gpu_health_missing(struct gpu_health *h, const struct gpu_left *left)
     if (left != NULL && left->code != NVML_OK) {
         h->reset_required = left->code == NVML_RESET_REQUIRED;
         (void)snprintf(why, sizeof(why), "%sNVML error %d (%s)",
-                       left->uuid[0] == '\0' ? "NVML tells no UUID of a card, maybe this one: "
+                       left->uuid[0] == '\0' ? "NVML reports no UUID of a card, maybe this one: "
                                              : "",
                        left->code, left->text);
     } else if (left != NULL) {

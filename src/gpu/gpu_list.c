@@ -275,12 +275,12 @@ bool gpu_list_awaits_reset(const struct gpu_list *l, bool (*in_use)(void *ctx, u
         if (awaits)
             return true;
     }
-    bool told = l->n == 0;
+    bool known = l->n == 0;
     for (size_t i = 0; i < l->n; i++)
-        told = told || l->entries[i].health.recovery_known;
+        known = known || l->entries[i].health.recovery_known;
     /* A card without an index is no pod's. But of other cards an older driver says nothing besides
      * their XIDs, which are heard only while it is open. */
-    return l->unlisted_reset && told;
+    return l->unlisted_reset && known;
 }
 
 bool gpu_list_no_driver(struct gpu_list *l, const char *reason, bool resets)

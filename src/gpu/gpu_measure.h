@@ -7,7 +7,7 @@
 struct gpu_usage {
     struct nvml_process *processes; /* owned; room for LIMIT_GPU_PROCESSES */
     size_t n;
-    bool mps_known; /* NVML has told which of them are clients of MPS */
+    bool mps_known; /* NVML has reported which of them are clients of MPS */
     bool cut;       /* there are more than LIMIT_GPU_PROCESSES; n is 0 */
     uint64_t used_bytes;
     uint64_t total_bytes;

@@ -1,6 +1,6 @@
 /*
- * Reads the cards by NVML's index, which is good for one scan only, and what NVML does not tell
- * from the kernel's files: the NUMA node of a card (NVML's own function tells the node of the
+ * Reads the cards by NVML's index, which is good for one scan only, and what NVML does not report
+ * from the kernel's files: the NUMA node of a card (NVML's own function returns the node of the
  * card's memory, which is another thing), and the device nodes of a slice.
  */
 #include "gpu/gpu_scan.h"
@@ -166,8 +166,8 @@ static void gpu_scan_sample_means(const struct nvml *n, const char *cgroup, stru
     s->compute_mode = nvml_compute_mode(n, d, &mode) == NVML_OK ? (int)mode : GPU_NOT_ASKED;
 }
 
-/* NVML tells the memory of a card that is in MIG mode, maybe since the scan, only to a process with
- * a capability (NVIDIA_MIG_MONITOR_DEVICES of the container toolkit). */
+/* NVML reports the memory of a card that is in MIG mode, maybe since the scan, only to a process
+ * with a capability (NVIDIA_MIG_MONITOR_DEVICES of the container toolkit). */
 static void gpu_scan_sample_card(const struct nvml *n, const char *cgroup, struct nvml_device *d,
                                  struct gpu_sample *s)
 {

@@ -174,7 +174,7 @@ static void gpu_thread_close(struct gpu_thread *t)
     t->nvml = nvml_close(t->nvml);
 }
 
-/* Tells the loop and waits longer each time. */
+/* Reports it to the loop, and waits longer each time. */
 static void gpu_thread_fail(struct gpu_thread *t, const char *call, int code)
 {
     if (code != NVML_OK)

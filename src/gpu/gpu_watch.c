@@ -1,6 +1,6 @@
 /*
- * The loop's side: takes the posts of the thread, keeps the list of cards, and tells the owner once
- * for all posts of a turn.
+ * The loop's side: takes the posts of the thread, updates the list of cards, and calls the owner
+ * once for all posts of a turn.
  */
 #include "gpu/gpu_watch.h"
 

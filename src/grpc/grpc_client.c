@@ -1,7 +1,7 @@
 /*
- * The client: one connection for new requests, and those that the server has told to end (GOAWAY)
- * while they still have requests. A stream outlives its request if that was canceled or has ended
- * early. on_done is called from deferred work only.
+ * The client: one connection for new requests, and older ones, which the server has announced to
+ * close (GOAWAY) while they still have requests. A stream outlives its request if that was canceled
+ * or has ended early. on_done is called from deferred work only.
  */
 #include "grpc/grpc_client.h"
 

@@ -5,7 +5,7 @@
  * step or from the hook, never from a library callback or from http_call_start.
  *
  * Deadlines are our own timers: libcurl measures silence in whole seconds, and its timeout error
- * does not tell which limit was exceeded.
+ * does not say which limit was exceeded.
  *
  * libcurl cannot close its idle connections on demand. To forget them, the client makes a new multi
  * (a set of connections). The old multi finishes its transfers and is freed after the last one.

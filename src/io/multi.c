@@ -1,6 +1,6 @@
 /*
  * Connects libcurl's multi-socket interface to the loop. libcurl says which sockets to watch and
- * the latest time of its next call; the loop tells it which sockets are ready. Only multi_run
+ * the latest time of its next call; the loop passes the sockets that are ready. Only multi_run
  * collects finished transfers, outside any library callback, so that their callbacks may start and
  * cancel calls.
  *

@@ -78,7 +78,7 @@ void notify_send(struct notify *n, struct str state)
         return;
     if (sendto(n->fd, state.p, state.n, MSG_NOSIGNAL, (const struct sockaddr *)&n->to,
                n->to_bytes) < 0)
-        log_debug("NOTIFY_SOCKET was not told", kv_str("state", state),
+        log_debug("NOTIFY_SOCKET did not get the state", kv_str("state", state),
                   kv_cstr("why", strerror(errno)));
 }
 

@@ -398,9 +398,9 @@ enum tls_news tls_refresh(struct tls *t, struct err *reterr)
         t->stamps = now;
         return TLS_TAKEN;
     }
-    bool told = tls_stamps_eq(&now, &t->refused);
+    bool logged = tls_stamps_eq(&now, &t->refused);
     t->refused = now;
-    return told ? TLS_SAME : TLS_REFUSED;
+    return logged ? TLS_SAME : TLS_REFUSED;
 }
 
 int64_t tls_expires_s(const struct tls *t)

@@ -34,7 +34,7 @@ enum errc kubectl_client_call(struct kubectl_client *c, const char *method, stru
                               struct str body, struct err *reterr) _must_use_;
 
 /* Whether the API server serves resource.k8s.io/v1, which each user may ask. One without it denies
- * the lists of DRA to a user who may not read them, so that their answer does not tell. */
+ * the lists of DRA to a user who may not read them, so that their answer proves nothing. */
 enum errc kubectl_client_has_dra(struct kubectl_client *c, bool *ret, struct err *reterr)
     _must_use_;
 

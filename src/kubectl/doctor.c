@@ -370,7 +370,7 @@ static enum errc doctor_check_right(struct checkup *x, const struct doctor_right
     if (kubectl_client_status(x->client) != 201) {
         (void)kubectl_client_result(x->client, e);
         finding_add(x->findings, FINDING_WARN, STR("rights"), "check them with kubectl auth can-i",
-                    "the API server does not tell the user's rights: %s", e->text);
+                    "the API server does not say what the user may do: %s", e->text);
         *e = (struct err)ERR_INIT;
         return OK;
     }

@@ -7,7 +7,7 @@
  * and every other signal that ends this process leave the folder behind.
  *
  * If kubectl in PATH is a script that runs the real kubectl without exec, our child is the script.
- * The socket leads to the real kubectl: the kernel tells which process listens there. A process
+ * The socket leads to the real kubectl: the kernel says which process listens there. A process
  * group for both would be simpler, but kubectl could not read from the terminal any more, and the
  * group's end would also end a browser that a credential plugin has opened.
  */

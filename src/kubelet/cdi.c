@@ -26,7 +26,7 @@ static void cdi_put_nodes(struct jwrite *w, const struct cdi_device *d)
     jwrite_array_end(w);
 }
 
-/* Without a type, which needs version 0.4.0: "bind" tells the runtime what it is. */
+/* Without a type, which needs version 0.4.0: "bind" says what it is. */
 static void cdi_put_mounts(struct jwrite *w, const struct cdi_device *d)
 {
     jwrite_array_at(w, STR("mounts"));

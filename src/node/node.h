@@ -4,7 +4,7 @@
  *
  *     gpu_watch --cards--> offer --> announce --> API server
  *                            |          |
- *                            +<-- told -+--> the kubelet
+ *                            +<- health +--> the kubelet
  *     pods ----> in_use ----> gpu_watch: which indices are in use
  *        \-----> allot: which cards a container gets <----> plugin <----> the kubelet
  *       \---> containers --> usage_meter <-- gpu_watch: what pods use, for the API server

@@ -229,7 +229,7 @@ static const struct row rows[ROWS] = {
                             "memory of each card that no pod gets, in whole MiB such as 512MiB",
                             settings_set_reserve, FIELD(reserve_bytes, uint64_t)},
     [ROW_CARD_MEMORY] = {"card-memory", "SIZE", "0",
-                         "memory of each card whose own NVIDIA's library does not tell, in whole "
+                         "memory of each card whose own NVIDIA's library does not report, in whole "
                          "MiB such as 96GiB; 0: these cards are not offered",
                          settings_set_reserve, FIELD(card_bytes, uint64_t)},
     [ROW_CARDS] = {"cards", "all|LIST", "all",
@@ -420,8 +420,8 @@ enum errc settings_parse(int argc, char *const argv[], const struct settings_env
 
 void settings_usage(struct buf *out)
 {
-    buf_put(out, STR("cardpack-node offers the GPU cards of a node to the kubelet, and tells "
-                     "cardpack which they are.\n\nFlags:\n"));
+    buf_put(out, STR("cardpack-node offers the GPU cards of a node to the kubelet, and announces "
+                     "them to cardpack.\n\nFlags:\n"));
     for (size_t i = 0; i < ROWS; i++) {
         const char *variable = settings_variable(i);
         const char *text = rows[i].text;

@@ -51,7 +51,7 @@ struct settings {
     struct str nvml;        /* empty: libnvidia-ml.so.1 */
     uint64_t unit_bytes;    /* of one device; at least 1 MiB */
     uint64_t reserve_bytes; /* of each card, that no pod gets */
-    uint64_t card_bytes;    /* of a card whose memory NVML does not tell; 0: it is not offered */
+    uint64_t card_bytes;    /* of a card whose memory NVML does not report; 0: it is not offered */
     struct str cards;       /* "all", or indices and UUIDs with commas */
     struct str listen;      /* an address, without the port; empty: no port */
     uint16_t port;

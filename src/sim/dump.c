@@ -89,7 +89,7 @@ static enum errc dump_take_held(struct reading *r, const struct pod_view *v, uin
     return OK;
 }
 
-/* A pod whose request can't be read never gets a card: it is left out, and the user is told. A
+/* A pod whose request can't be read never gets a card: it is left out, and the output says so. A
  * bound one keeps what can be read of it. */
 static void dump_leave_out(struct reading *r, const struct pod_view *v, const struct err *why)
 {

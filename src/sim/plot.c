@@ -1,6 +1,6 @@
 /*
  * Writes SVG by hand: axes with a grid, a polyline and an entry of the legend for each row. The
- * colours are those of Okabe and Ito, which people with any colour vision can tell apart; further
+ * colours are those of Okabe and Ito, which people with any colour vision can distinguish; further
  * lines are dashed.
  */
 #include "sim/plot.h"

@@ -105,7 +105,7 @@ def check_away(node: Node, c: Cluster) -> None:
     c.away = True
     node.show(TWO + "event number=2 uuid=GPU-1 xid=48\n")
     wait("no healthy card", lambda: node.metric("cardpack_node_offered_cards") == "0")
-    assert node.line("the unhealthy cards are told to the kubelet before the ConfigMap has them")
+    assert node.line("the kubelet gets the unhealthy cards before the ConfigMap has them")
     assert c.config_map and c.config_map["data"] == {"gpus": "1"}, c.config_map
     assert node.get("/readyz")[0] == 503
     c.away = False

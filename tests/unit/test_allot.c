@@ -215,11 +215,11 @@ START_TEST(the_checkpoint_waits_for_the_first_list)
         allocate(&call);
     }
     ck_assert_uint_eq(call.replies, 1);
-    ck_assert(!t.allot->roster.told);
+    ck_assert(!t.allot->roster.checked);
     allot_list_begin(t.allot);
     set_pod("p", "Running", 1);
     allot_list_end(t.allot);
-    ck_assert(t.allot->roster.told && roster_find(&t.allot->roster, STR("p"))->lost);
+    ck_assert(t.allot->roster.checked && roster_find(&t.allot->roster, STR("p"))->lost);
 }
 
 END_TEST

@@ -120,7 +120,7 @@ START_TEST(a_card_that_requires_a_reset_at_the_start)
         const char *reason;
     } cases[] = {
         {CARD("1") "error=16\n" CARD("2") "\n",
-         "NVML tells no UUID of a card, maybe this one: NVML error 16 (GPU requires reset)"},
+         "NVML reports no UUID of a card, maybe this one: NVML error 16 (GPU requires reset)"},
         {CARD("1") "memory=16\n" CARD("2") "\n", "NVML error 16 (GPU requires reset)"},
     };
     struct gpu_rig r;

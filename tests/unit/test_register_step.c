@@ -38,7 +38,7 @@ static void assert_history(struct register_state *s, const struct expected *e, s
     {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0}, \
         {ON(DONE), REGISTER_WAIT, 10000, 0},                             \
     {                                                                    \
-        ON(STREAM), REGISTER_TELL, 10000, 1                              \
+        ON(STREAM), REGISTER_REPORT, 10000, 1                            \
     }
 
 START_TEST(test_usual)
@@ -54,13 +54,13 @@ START_TEST(test_stream_first)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
-            {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(DONE), REGISTER_TELL, 10000, 1});
+            {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(DONE), REGISTER_REPORT, 10000, 1});
     struct register_state lost = {.streams = 0};
     HISTORY(&lost, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
-            {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(FAILED), REGISTER_TELL, 10000, 1});
+            {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(FAILED), REGISTER_REPORT, 10000, 1});
     struct register_state late = {.streams = 0};
     HISTORY(&late, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
-            {ON(FAILED), REGISTER_WAIT, 10, 0}, {ON(STREAM), REGISTER_TELL, 10000, 1});
+            {ON(FAILED), REGISTER_WAIT, 10, 0}, {ON(STREAM), REGISTER_REPORT, 10000, 1});
 }
 
 END_TEST
@@ -105,9 +105,9 @@ START_TEST(test_stream_is_gone)
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(STREAM_GONE), REGISTER_WAIT, 500, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(DONE), REGISTER_WAIT, 10000, 0},
-            {ON(STREAM), REGISTER_TELL, 10000, 0}, {ON(STREAM_GONE), REGISTER_WAIT, 1000, 0},
+            {ON(STREAM), REGISTER_REPORT, 10000, 0}, {ON(STREAM_GONE), REGISTER_WAIT, 1000, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(STREAM), REGISTER_STAY, 0, 0},
-            {ON(DONE), REGISTER_TELL, 10000, 0}, {ON(TIMER), REGISTER_STAY, 0, 0},
+            {ON(DONE), REGISTER_REPORT, 10000, 0}, {ON(TIMER), REGISTER_STAY, 0, 0},
             {ON(STREAM_GONE), REGISTER_WAIT, 500, 0});
 }
 
@@ -150,7 +150,7 @@ START_TEST(test_kubelet_starts)
     HISTORY(&s, REGISTERED, {ON(STREAM_GONE), REGISTER_WAIT, 500, 0},
             {ON(LOST), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_WAIT, 1000, 0},
             {ON(KUBELET), REGISTER_ASK, 0, 0}, {ON(DONE), REGISTER_WAIT, 10000, 0},
-            {ON(STREAM), REGISTER_TELL, 10000, 1});
+            {ON(STREAM), REGISTER_REPORT, 10000, 1});
     /* Its socket is seen before the end of the old stream is. */
     HISTORY(&s, {ON(KUBELET), REGISTER_CLOSE, 500, 0}, {ON(KUBELET), REGISTER_ASK, 0, 0},
             /* Whether the Register under way reaches the old or the new one is not known. */
@@ -158,7 +158,7 @@ START_TEST(test_kubelet_starts)
             {ON(DONE), REGISTER_WAIT, 10000, 0}, {ON(KUBELET), REGISTER_WAIT, 500, 0},
             {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(TIMER), REGISTER_CLOSE, 1000, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(STREAM), REGISTER_STAY, 0, 0},
-            {ON(DONE), REGISTER_TELL, 10000, 1});
+            {ON(DONE), REGISTER_REPORT, 10000, 1});
 }
 
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(test_own_socket_is_lost)
     HISTORY(&s, REGISTERED, {ON(LOST), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_WAIT, 500, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0}, {ON(LOST), REGISTER_SERVE, 0, 0},
             {ON(SERVED), REGISTER_WAIT, 1000, 0}, {ON(TIMER), REGISTER_ASK, 0, 0},
-            {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(DONE), REGISTER_TELL, 10000, 0});
+            {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(DONE), REGISTER_REPORT, 10000, 0});
 }
 
 END_TEST
@@ -319,7 +319,7 @@ static void sim_feed(struct sim *m, enum register_event event)
         m->asked++;
         sim_add(m, sim_draw(m, 20), SIM_REGISTER, 0);
         return;
-    case REGISTER_TELL:
+    case REGISTER_REPORT:
         sim_check_tell(m, &a);
         break;
     case REGISTER_CLOSE:

@@ -232,8 +232,8 @@ START_TEST(actions)
 END_TEST
 
 static const char usage[] =
-    "cardpack-node offers the GPU cards of a node to the kubelet, and tells cardpack which they "
-    "are.\n"
+    "cardpack-node offers the GPU cards of a node to the kubelet, and announces them to "
+    "cardpack.\n"
     "\n"
     "Flags:\n"
     "  --node-name NAME\n"
@@ -254,7 +254,7 @@ static const char usage[] =
     "  --reserve-memory SIZE\n"
     "      memory of each card that no pod gets, in whole MiB such as 512MiB (default 0)\n"
     "  --card-memory SIZE\n"
-    "      memory of each card whose own NVIDIA's library does not tell, in whole MiB such as "
+    "      memory of each card whose own NVIDIA's library does not report, in whole MiB such as "
     "96GiB; 0: these cards are not offered (default 0)\n"
     "  --cards all|LIST\n"
     "      cards that are offered: all, or indices and UUIDs with commas (default all)\n"

@@ -42,7 +42,7 @@ struct usage_difference {
 /* A node's figures as its ConfigMap has them: see objects/usage.h. */
 struct usage_view {
     struct str seen;   /* when it was measured: see stamp.h */
-    bool asked;        /* the kubelet has told the devices of containers */
+    bool asked;        /* the kubelet has listed the devices of containers */
     uint32_t compared; /* if asked: containers with devices */
     struct usage_difference *differences;
     size_t n_differences;

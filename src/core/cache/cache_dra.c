@@ -1,9 +1,9 @@
 /*
  * Joins the devices that ResourceClaims hold to the cards of the cache's nodes: by UUID; else, for
  * a MIG device, by the UUID of its GPU, which is then taken whole; else by PCI address, which all
- * MIG slices of a GPU share. Where a node has no table of its cards, no card can be told from
- * another: then a device with a UUID takes all of them. It is safer to use no card than one that
- * may be in use.
+ * MIG slices of a GPU share. Where a node has no table of its cards, no card can be distinguished
+ * from another: then a device with a UUID takes all of them. It is safer to use no card than one
+ * that may be in use.
  *
  * Everything here is computed anew for each node that a change concerns: a node has a few cards,
  * and claims hold a few devices of it.

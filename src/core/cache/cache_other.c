@@ -1,5 +1,5 @@
 /* The charge of a pod without a GPU request. No placement depends on it, so it is no change that
- * effect.changed or the list of changes would tell. */
+ * effect.changed or the list of changes would show. */
 #include "cache_other.h"
 
 #include "cache_store.h"

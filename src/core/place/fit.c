@@ -97,7 +97,7 @@ static enum verdict fit_look(struct pick *pick, const struct swap *swap)
 
 /* Whether the node's sum has room, whatever cards are chosen. share.mem includes the pod's
  * overhead, which no card is charged for. So for several cards this overestimates: if it is false,
- * only the chosen cards can tell. */
+ * only the chosen cards show that. */
 static bool fit_has_sum(const struct node *n, const struct request *r)
 {
     return request_fixed(r) &&

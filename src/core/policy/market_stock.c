@@ -1,8 +1,8 @@
 /*
  * Copies what a solve works on, so that the cluster may change meanwhile.
  *
- * Cards of several kinds are in one class if each shape needs the same of them: nothing tells them
- * apart then.
+ * Cards of several kinds are in one class if each shape needs the same of them: nothing
+ * distinguishes them apart then.
  */
 #include "market_stock.h"
 

@@ -32,7 +32,7 @@ struct solve_shape {
 
 typedef double by_rate[RATES];
 
-/* One kind of cards, or several that no shape tells apart. */
+/* One kind of cards, or several that no shape distinguishes. */
 struct solve_class {
     uint8_t steps[SHAPES_MAX]; /* by solve_shape: hundredths on each card; 0: it does not fit */
     uint32_t sizes[FULL];      /* the different ones of shapes with one card */

@@ -95,7 +95,7 @@ static bool victims_search_comes_first(const struct search *s)
     return first != NULL && first->goes;
 }
 
-/* Whether only whole sets tell whether there is room. On a card alone no order counts. */
+/* Whether only whole sets show whether there is room. On a card alone no order counts. */
 static bool victims_search_is_uneven(const struct search *s)
 {
     return s->uneven && s->card < 0;

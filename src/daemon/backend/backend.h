@@ -15,9 +15,9 @@ enum post_result {
     POST_UNAUTHORIZED, /* refused; the credentials may have been rotated */
     POST_THROTTLED,    /* refused by a rate limit before it was read; try later */
     POST_NOT_SENT,     /* did not reach a server */
-    POST_ASSIGNED, /* refused because the pod is bound: a read tells where, and by which client */
+    POST_ASSIGNED, /* refused because the pod is bound: a read shows where, and by which client */
     POST_OUTDATED, /* refused because the pod has changed since it was judged */
-    POST_UNKNOWN,  /* it may have taken effect or may still do so: a read must tell */
+    POST_UNKNOWN,  /* it may have taken effect or may still do so: a read must show that */
 };
 
 enum get_result {

@@ -22,7 +22,7 @@ struct budget_feed {
     struct arena arena; /* for one object at a time */
     bool beta;          /* the reflector uses policy/v1beta1 */
     bool turned_away;   /* the other path answered 404 since the last complete list */
-    bool told;          /* the log says that no budgets can be read */
+    bool logged;        /* the log says that no budgets can be read */
     struct deferred exchange;
     struct timer other;  /* does the exchange later */
     struct timer relist; /* armed when memory was short for a budget */
@@ -110,7 +110,7 @@ static void budget_feed_on_end(void *ctx)
 {
     struct budget_feed *f = ctx;
     unsigned swept = budgets_list_end(f->s.budgets);
-    f->turned_away = f->told = false;
+    f->turned_away = f->logged = false;
     timer_cancel(&f->other);
     if (f->s.budgets->torn)
         log_error("an object of the list was left out: objects missing in this list are kept",
@@ -123,9 +123,9 @@ static void budget_feed_on_end(void *ctx)
 
 static void budget_feed_tell_none(struct budget_feed *f, const struct err *err)
 {
-    if (f->told)
+    if (f->logged)
         return;
-    f->told = true;
+    f->logged = true;
     log_warn("can't read PodDisruptionBudgets: victims are chosen without them",
              kv_cstr("error", err->text));
 }

@@ -23,7 +23,7 @@ struct dra_part {
     enum dra_feed_kind kind;
     struct reflector *reflector;
     struct ingest_loss loss;
-    bool told;         /* the log says why it can't be read */
+    bool logged;       /* the log says why it can't be read */
     struct err denied; /* the last 403; code OK: none since the last list */
 };
 
@@ -104,7 +104,7 @@ static void dra_feed_on_end(void *ctx)
     (void)ingest_list_end(p->feed->s.ingest, table[p->kind].kind);
     dra_feed_note_loss(p);
     p->loss.lacks = p->loss.in_list;
-    p->told = false;
+    p->logged = false;
     p->denied.code = OK;
     p->feed->told_absent = p->feed->doubted = false;
     p->feed->s.counts->states[p->kind] = DRA_FEED_SYNCED;
@@ -113,7 +113,7 @@ static void dra_feed_on_end(void *ctx)
 static void dra_feed_tell_denied(struct dra_part *p)
 {
     const char *must = p->feed->s.dra == CONFIG_DRA_ON ? "nothing is decided" : "cards are shared";
-    p->told = true;
+    p->logged = true;
     log_warn("no right to read DRA's objects: cards that DRA gives out are not known",
              kv_str("resource", table[p->kind].resource), kv_cstr("group", "resource.k8s.io"),
              kv_cstr("verbs", "list, watch"), kv_cstr("then", must),
@@ -179,7 +179,7 @@ static void dra_feed_probed(struct http_call *http)
     for (size_t i = 0; !missed && i < COUNT_OF(f->parts); i++) {
         if (served && f->s.counts->states[i] == DRA_FEED_ABSENT)
             f->s.counts->states[i] = DRA_FEED_WAITS;
-        if (f->parts[i].denied.code != OK && !f->parts[i].told)
+        if (f->parts[i].denied.code != OK && !f->parts[i].logged)
             dra_feed_tell_denied(&f->parts[i]);
     }
 }
@@ -208,7 +208,7 @@ static void dra_feed_on_note(void *ctx, const char *what, const struct err *err,
     if (denied) {
         f->s.counts->states[p->kind] = DRA_FEED_DENIED;
         p->denied = *err;
-        if (!p->told)
+        if (!p->logged)
             dra_feed_probe(f);
     }
     if (!failed || denied)

@@ -50,7 +50,7 @@ struct leader_label {
     struct buf lease;
     struct buf other_pod; /* which the last list found */
     struct buf other_uid;
-    bool told;       /* the log has a failure, and no round has succeeded since */
+    bool logged;     /* the log has a failure, and no round has succeeded since */
     struct err last; /* why the last call failed; OK: it did not */
 };
 
@@ -203,18 +203,18 @@ static void leader_label_tell_done(struct leader_label *l, enum leader_label_act
 
 static void leader_label_tell_failure(struct leader_label *l)
 {
-    if (l->told)
+    if (l->logged)
         log_debug("the leader's label can't be written", kv_cstr("error", l->last.text));
     else
         log_warn("the leader's label can't be written", kv_cstr("error", l->last.text));
-    l->told = true;
+    l->logged = true;
 }
 
 static void leader_label_tell_end(struct leader_label *l)
 {
-    if (l->told)
+    if (l->logged)
         log_info("the leader's label can be written again");
-    l->told = false;
+    l->logged = false;
 }
 
 /* ---- calls ---- */

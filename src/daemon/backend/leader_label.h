@@ -1,8 +1,8 @@
 /*
  * Keeps the label `cardpack.io/leader-of: LEASE` on the pod of the replica that answers
  * kube-scheduler, and on no other pod: a Service selects it. Followers are ready too, so readiness
- * can't tell them from the leader. The calls to the API server run beside everything else; no
- * decision waits for them.
+ * can't distinguish them from the leader. The calls to the API server run beside everything else;
+ * no decision waits for them.
  *
  * A replica that begins to lead adds the label to its own pod, and then removes it from every other
  * pod of the namespace that has it. A replica that leads no more removes its own label. Each PATCH

@@ -31,7 +31,7 @@ struct leadership_settings {
     void (*read)(void *ctx); /* list the pods again; then call leadership_read */
     bool (*idle)(void *ctx); /* no Binding of this replica is under way or in doubt */
     /* leadership_term may give another result from now on. Called within other calls; NULL: not
-     * told. */
+     * called. */
     void (*changed)(void *ctx);
     void *ctx;
     struct leadership_counts *counts; /* updated; must outlive it. NULL: not counted */

@@ -366,7 +366,7 @@ bool bind_op_confirm(struct bind_op *op, struct cache *cache, bool read_back)
     /*
      * The answer to the Binding is no proof for a pod that the watch has never shown: the pod may
      * have ended during its look-up, and an API server before 1.27 then binds the next pod of the
-     * same name. Only a read can tell.
+     * same name. Only a read can show that.
      */
     const struct pod *p = cache_pod(cache, op->uid);
     if (!read_back && p != NULL && !p->seen)

@@ -110,7 +110,7 @@ enum bind_seen bind_op_compare(const struct bind_op *op);
 
 /*
  * The pod is bound as asked: confirms the reservation. read_back: the last GET has shown it. False:
- * that is no proof for this pod, and a read must tell.
+ * that is no proof for this pod, and a read must show that.
  */
 bool bind_op_confirm(struct bind_op *op, struct cache *cache, bool read_back) _must_use_;
 

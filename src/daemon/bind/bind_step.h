@@ -68,7 +68,7 @@ enum bind_input_type {
     BIND_IN_WAKE,     /* the pause is over */
     BIND_IN_DEADLINE, /* the requests must be answered; the caller has canceled a post or read under
                          way */
-    BIND_IN_UNPROVEN, /* the cache did not accept the last CONFIRM or CANCEL: a read must tell */
+    BIND_IN_UNPROVEN, /* the cache did not accept the last CONFIRM or CANCEL: a read must follow */
 };
 
 struct bind_input {

@@ -1,5 +1,6 @@
 /* Takes and releases the lock of a node: HAMi's pkg/util/nodelock and Volcano's
- * pkg/scheduler/plugins/util/nodelock do the same, without a value that tells a repeated PATCH. */
+ * pkg/scheduler/plugins/util/nodelock do the same, without a value by which a repeated PATCH is
+ * recognised. */
 #include "daemon/bind/node_lock.h"
 
 #include "core/request/request.h"

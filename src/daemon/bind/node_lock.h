@@ -11,7 +11,7 @@
  *              +------------ the PATCH met a change, or its outcome is unknown
  *
  * Each PATCH names the resourceVersion of the GET, so it never replaces a lock that the GET did not
- * show. The value has nanoseconds, so a GET after a PATCH of unknown outcome tells whether it was
+ * show. The value has nanoseconds, so a GET after a PATCH of unknown outcome shows whether it was
  * carried out.
  *
  * Such a PATCH may also arrive later, as long as the node does not change. So a release that does

@@ -243,11 +243,11 @@ static bool ui_feed_put_changed(const struct ui_stream *s, struct jwrite *w, str
 {
     const struct changes *c = &s->feed->service->cache.changes;
     uint64_t limit = span->to;
-    unsigned told = 0;
+    unsigned written = 0;
     jwrite_array_at(w, STR("nodes"));
     for (const struct change_link *x = span->first; x != NULL && x->version <= limit;
          x = changes_next(c, x)) {
-        if (told == PORTION_NODES || w->out->n >= PORTION_BYTES) {
+        if (written == PORTION_NODES || w->out->n >= PORTION_BYTES) {
             span->to = x->version - 1;
             break;
         }
@@ -255,10 +255,10 @@ static bool ui_feed_put_changed(const struct ui_stream *s, struct jwrite *w, str
         if (!ui_shows(n))
             continue;
         ui_write_node(w, &s->feed->service->measured, n);
-        told++;
+        written++;
     }
     jwrite_array_end(w);
-    return told > 0;
+    return written > 0;
 }
 
 /*

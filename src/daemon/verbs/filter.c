@@ -30,7 +30,7 @@
  * A quota's refusal and its text. The text is the same for most nodes, and making it takes longer
  * than evaluating a node.
  */
-struct told {
+struct written {
     struct quota_refusal refusal;
     struct str text; /* in the arena of the HTTP request */
 };
@@ -44,8 +44,8 @@ struct filter {
     const unsigned char *kinds; /* of each candidate; see filter_kinds */
     struct buf scratch;         /* text of the last reason */
     char scratch_bytes[512];
-    struct told told[8];
-    size_t n_told;
+    struct written written[8];
+    size_t n_written;
     struct str
         *refusals; /* texts of quota refusals by the index of evaluate_first; NULL: none yet */
     struct str texts[VERDICT_COUNT]; /* the reasons that all nodes of a verdict have; absent: not
@@ -54,18 +54,18 @@ struct filter {
 
 static struct str filter_tell_quota(struct filter *f, const struct quota_refusal *refusal)
 {
-    for (size_t i = 0; i < f->n_told; i++) {
-        if (quota_refusal_equal(&f->told[i].refusal, refusal))
-            return f->told[i].text;
+    for (size_t i = 0; i < f->n_written; i++) {
+        if (quota_refusal_equal(&f->written[i].refusal, refusal))
+            return f->written[i].text;
     }
     buf_clear(&f->scratch, SIZE_MAX);
     quota_refusal_write(refusal, &f->scratch);
-    if (f->n_told == COUNT_OF(f->told))
+    if (f->n_written == COUNT_OF(f->written))
         return buf_str(&f->scratch);
     struct str text = arena_dup(f->arena, buf_str(&f->scratch));
     if (text.p == NULL)
         return buf_str(&f->scratch);
-    f->told[f->n_told++] = (struct told){*refusal, text};
+    f->written[f->n_written++] = (struct written){*refusal, text};
     return text;
 }
 

@@ -413,7 +413,7 @@ static void allot_read_checkpoint(struct allot *a)
 {
     struct err e = ERR_INIT;
     if (a->listed && a->roster.n_cards > 0)
-        (void)allot_refresh(a, false, &e); /* the next call of the kubelet tells an error */
+        (void)allot_refresh(a, false, &e); /* the next call of the kubelet gets the error */
 }
 
 /* After its start the kubelet asks for all pods that wait. Those that have ended must be gone. */

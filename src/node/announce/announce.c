@@ -28,7 +28,7 @@ struct lane {
     struct timer again;
     struct deferred unsent; /* no memory for the request */
     struct err last;        /* why the last call failed; OK: it did not */
-    bool told;              /* the log has a failure, and no call has succeeded since */
+    bool logged;            /* the log has a failure, and no call has succeeded since */
     bool done;              /* a call has succeeded since the start */
 };
 
@@ -65,7 +65,7 @@ struct announce {
 
 static void announce_perform(struct lane *l, struct write_action a);
 
-/* ---- what the kubelet may be told ---- */
+/* ---- what the kubelet may get ---- */
 
 static bool announce_in_list(struct str list, uint32_t index)
 {
@@ -110,7 +110,7 @@ static void announce_weigh(struct announce *a)
 static void announce_on_late(struct timer *t)
 {
     struct announce *a = CONTAINER_OF(t, struct announce, late);
-    log_warn("the unhealthy cards are told to the kubelet before the ConfigMap has them",
+    log_warn("the kubelet gets the unhealthy cards before the ConfigMap has them",
              kv_str("cards", buf_str(&a->ill)), kv_cstr("error", a->map.last.text));
     a->overdue = true;
     a->s.written(a->s.ctx);
@@ -164,13 +164,13 @@ static enum errc announce_check_node(struct announce *a, struct err *e)
 static void announce_log_failure(struct lane *l)
 {
     l->owner->counts.failures++;
-    if (l->told)
+    if (l->logged)
         log_debug("the cards can't be announced", kv_cstr("of", l->what),
                   kv_cstr("error", l->last.text));
     else
         log_warn("the cards can't be announced", kv_cstr("of", l->what),
                  kv_cstr("error", l->last.text));
-    l->told = true;
+    l->logged = true;
 }
 
 static void announce_react(struct lane *l, enum write_event event)
@@ -186,9 +186,9 @@ static void announce_react(struct lane *l, enum write_event event)
 static void announce_succeed(struct lane *l, bool absent)
 {
     struct announce *a = l->owner;
-    if (l->told)
+    if (l->logged)
         log_info("the cards can be announced again", kv_cstr("of", l->what));
-    l->told = false;
+    l->logged = false;
     l->done = true;
     l->last = (struct err)ERR_INIT;
     if (l == &a->node)
@@ -443,8 +443,8 @@ void announce_see(struct announce *a, const struct own_node_view *node)
 
 struct str announce_trouble(const struct announce *a)
 {
-    if (a->map.told || a->node.told)
-        return str_of(a->map.told ? a->map.last.text : a->node.last.text);
+    if (a->map.logged || a->node.logged)
+        return str_of(a->map.logged ? a->map.last.text : a->node.last.text);
     return a->map.done && a->node.done ? STR("") : STR("the cards are not announced yet");
 }
 

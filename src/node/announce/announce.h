@@ -1,5 +1,5 @@
 /*
- * Tells the cluster which cards this node has, and how they are:
+ * Announces to the cluster which cards this node has, and how they are:
  *   - ConfigMap kube-system/unhealthy-gpu-NODE, key gpus: the unhealthy cards, as with gpushare;
  *   - of the node the annotations cardpack.io/cards and cardpack.io/late-binding, the label
  *     cardpack.io/isolation, and aliyun.com/gpu-count in capacity and allocatable, all in one PATCH
@@ -11,7 +11,7 @@
  * withdrawn: the pods go on, and the cards are still there.
  *
  * The order for a card that becomes unhealthy: first the ConfigMap, so that cardpack places no pod
- * on it, and then the kubelet. announce_has_written says when the kubelet may be told.
+ * on it, and then the kubelet. announce_has_written says when the kubelet may get it.
  */
 #pragma once
 
@@ -52,7 +52,7 @@ void announce_cards(struct announce *a, const struct announce_card *cards, size_
 /* The node as the watch shows it. */
 void announce_see(struct announce *a, const struct own_node_view *node);
 
-/* Whether the kubelet may be told that this card is unhealthy: the ConfigMap has it, or could not
+/* Whether the kubelet may get this card as unhealthy: the ConfigMap has it, or could not
  * be written in time. */
 bool announce_has_written(const struct announce *a, uint32_t index);
 

@@ -65,7 +65,7 @@ struct limit_state {
     bool running;
     bool checking;
     bool enforced;     /* the last check was good, and none is overdue */
-    bool missing;      /* told by LIMIT_NEWS_MISSING, and not taken back */
+    bool missing;      /* reported by LIMIT_NEWS_MISSING, and not taken back */
     bool absent;       /* missing by an answer of the driver, not for want of one */
     bool vanished;     /* missing for the one reason that a cgroup with a good limit is away */
     bool seen;         /* its cgroup was there once */

@@ -1,7 +1,7 @@
 /*
  * Keeps watch over the driver's limits of memory, one for each running container and card: reads
  * each back when the container has started and every minute, sets it where the container runtime
- * has not, and tells of those that can't be had.
+ * has not, and reports those that can't be had.
  *
  *     containers (pods' status) --+
  *     shares (allot) -------------+--> limit_step --> gpu_watch: read back, set

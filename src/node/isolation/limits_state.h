@@ -42,7 +42,7 @@ struct limits {
     size_t n; /* tracks */
     bool on;
     bool said_ours;       /* the log has that the container runtime sets no limits */
-    struct deferred late; /* a fault has changed: told when no track is in use */
+    struct deferred late; /* a fault has changed: reported when no track is in use */
     struct limits_counts counts;
     /* checks */
     struct timer turn;

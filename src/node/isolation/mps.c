@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-#define MPS_OUTSIDE_MAX   256               /* pods on cards that are kept; more say nothing new */
-#define MPS_TELL_PAUSE_MS UINT64_C(3600000) /* between two events about a pod and a card */
+#define MPS_OUTSIDE_MAX    256               /* pods on cards that are kept; more say nothing new */
+#define MPS_EVENT_PAUSE_MS UINT64_C(3600000) /* between two events about a pod and a card */
 
 /* A pod that has, or had, a process on the card that is no client of MPS. */
 struct outside {
@@ -18,7 +18,7 @@ struct outside {
     char uid[EVENT_UID_BYTES + 1];
     unsigned n;   /* such processes in the card's last answer */
     unsigned now; /* in the one that is read now */
-    uint64_t told_ms;
+    uint64_t event_ms;
     char fault[GPU_REASON_BYTES];
 };
 
@@ -30,7 +30,7 @@ struct mps {
     bool on;
     size_t at;                   /* which of the cards is next */
     bool unreadable;             /* the log has that a process' cgroup can't be read */
-    bool blind[LIMIT_GPU_CARDS]; /* NVML does not tell the card's clients */
+    bool blind[LIMIT_GPU_CARDS]; /* NVML does not report the card's clients */
     struct outside items[MPS_OUTSIDE_MAX];
     size_t n;
     uint64_t found;
@@ -44,7 +44,7 @@ static void mps_report(struct mps *m, struct outside *o, uint32_t pid, const str
     struct buf text = BUF_ON(bytes);
     const struct event_subject pod = {c->pod->namespace, c->pod->name, c->pod->uid};
     m->found++;
-    o->told_ms = loop_now_ms(m->s.loop);
+    o->event_ms = loop_now_ms(m->s.loop);
     log_warn("a process uses a card past MPS", kv_str("namespace", c->pod->namespace),
              kv_str("pod", c->pod->name), kv_str("container", c->name), kv_uint("card", o->card),
              kv_uint("pid", pid));
@@ -103,7 +103,7 @@ static void mps_note(struct mps *m, uint32_t card, uint32_t pid, const struct co
     (void)snprintf(o->fault, sizeof(o->fault),
                    "container %.*s of pod %.*s/%.*s uses the card past MPS", STR_ARG(c->name),
                    STR_ARG(c->pod->namespace), STR_ARG(c->pod->name));
-    if (o->told_ms == 0 || loop_now_ms(m->s.loop) - o->told_ms >= MPS_TELL_PAUSE_MS)
+    if (o->event_ms == 0 || loop_now_ms(m->s.loop) - o->event_ms >= MPS_EVENT_PAUSE_MS)
         mps_report(m, o, pid, c);
 }
 
@@ -196,7 +196,7 @@ struct str mps_fault(const struct mps *m, uint32_t card)
         if (m->items[i].card == card && m->items[i].n > 0)
             return str_of(m->items[i].fault);
     }
-    return m->blind[card] ? STR("MPS: NVML does not tell which processes are its clients")
+    return m->blind[card] ? STR("MPS: NVML does not report which processes are its clients")
                           : STR("");
 }
 

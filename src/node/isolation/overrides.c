@@ -146,7 +146,7 @@ void overrides_begin(struct overrides *o)
 void overrides_set(struct overrides *o, const struct pod_view *view, struct str json, bool over)
 {
     struct override found;
-    bool told = map_get(&o->pods, view->uid) != NULL;
+    bool known = map_get(&o->pods, view->uid) != NULL;
     overrides_gone(o, view->uid);
     if (over || pod_view_terminal(view) || view->n_containers == 0)
         return;
@@ -163,7 +163,7 @@ void overrides_set(struct overrides *o, const struct pod_view *view, struct str 
         mem_free(p);
         return;
     }
-    if (!told)
+    if (!known)
         overrides_report(o, view, p);
 }
 

@@ -45,8 +45,8 @@ void checkpoint_file_done(struct checkpoint_file *t);
  * nothing. On failure nothing is known. */
 enum errc checkpoint_file_load(struct checkpoint_file *t, struct err *reterr) _must_use_;
 
-/* Tells the roster. False: a pod of the checkpoint is not in the roster, and checkpoint_file_forget
- * has not been called for it. after_allocate: see roster_truth_end. */
+/* Applies it to the roster. False: a pod of the checkpoint is not in the roster, and
+ * checkpoint_file_forget has not been called for it. after_allocate: see roster_truth_end. */
 bool checkpoint_file_apply(struct checkpoint_file *t, struct roster *r, bool after_allocate);
 
 /* The API server has shown that this pod has ended, or has removed it. The kubelet drops its

@@ -34,6 +34,6 @@ struct comparison {
     struct difference items[COMPARE_MAX];
 };
 
-/* t: loaded, and told to the roster; else all is compared that needs no owner of a device. */
+/* t: loaded, and applied to the roster; else all is compared that needs no owner of a device. */
 void compare(const struct pod_resources *list, const struct checkpoint_file *t,
              const struct roster *r, struct comparison *ret);

@@ -13,7 +13,7 @@ struct device_unit {
     int64_t bytes; /* memory that a device stands for; positive */
 };
 
-/* What the kubelet is told of one card. */
+/* What the kubelet gets of one card. */
 struct card_offer {
     uint32_t index;
     int64_t units;

@@ -1,4 +1,4 @@
-/* One request at a time. What was told is kept in blocks of its own: the roster's pods may go. */
+/* One request at a time. What was reported is in blocks of its own: the roster's pods may go. */
 #include "node/kubelet/lister.h"
 
 #include "base/limit.h"
@@ -20,8 +20,8 @@ static_assert(COMPARE_MAX == LIMIT_USAGE_DIFFERENCES, "all of them are written")
 struct lister_item {
     struct usage_difference view;
     struct str uid;
-    bool told; /* two answers have it */
-    bool seen; /* the last answer has it */
+    bool reported; /* two answers have it */
+    bool seen;     /* the last answer has it */
 };
 
 struct lister {
@@ -38,7 +38,7 @@ struct lister {
     struct comparison now;
     struct lister_item *items[COMPARE_MAX]; /* owned */
     size_t n;
-    struct usage_difference told[COMPARE_MAX]; /* for lister_view */
+    struct usage_difference reported[COMPARE_MAX]; /* for lister_view */
 };
 
 /* ---- what was found ---- */
@@ -123,7 +123,7 @@ static void lister_report(struct lister *l, struct lister_item *x)
     char bytes[TEXT_BYTES];
     struct buf text = BUF_ON(bytes);
     const struct event_subject pod = {x->view.namespace, x->view.name, x->uid};
-    x->told = l->altered = true;
+    x->reported = l->altered = true;
     lister_put_text(&text, &x->view);
     log_warn("the kubelet's devices of a container are not as its annotations say",
              kv_str("namespace", x->view.namespace), kv_str("pod", x->view.name),
@@ -152,7 +152,7 @@ static void lister_sweep(struct lister *l)
             l->items[kept++] = x;
             continue;
         }
-        if (x->told) {
+        if (x->reported) {
             l->altered = true;
             log_info("a container that differed from its annotations agrees with them, or is gone",
                      kv_str("namespace", x->view.namespace), kv_str("pod", x->view.name),
@@ -167,7 +167,7 @@ static uint32_t lister_count_reported(const struct lister *l)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < l->n; i++)
-        n += l->items[i]->told ? 1 : 0;
+        n += l->items[i]->reported ? 1 : 0;
     return n;
 }
 
@@ -179,7 +179,7 @@ static void lister_take(struct lister *l)
         struct lister_item *x = lister_find(l, &l->now.items[i]);
         if (x != NULL) {
             x->seen = true;
-            if (!x->told)
+            if (!x->reported)
                 lister_report(l, x);
         }
     }
@@ -201,7 +201,7 @@ static void lister_take(struct lister *l)
 static bool lister_is_unsure(const struct lister *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        if (!l->items[i]->told)
+        if (!l->items[i]->reported)
             return true;
     }
     return false;
@@ -307,12 +307,12 @@ void lister_view(struct lister *l, struct usage_view *v)
         return;
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) {
-        if (l->items[i]->told)
-            l->told[n++] = l->items[i]->view;
+        if (l->items[i]->reported)
+            l->reported[n++] = l->items[i]->view;
     }
     v->asked = l->counts.asked;
     v->compared = l->counts.compared;
-    v->differences = l->told;
+    v->differences = l->reported;
     v->n_differences = n;
 }
 

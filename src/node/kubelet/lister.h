@@ -1,8 +1,8 @@
 /*
  * Asks the kubelet which devices each container has (podresources, List of v1): every
  * LISTER_EVERY_MS, and soon after a container was started. What comes is compared with the
- * annotations (compare.h). A container that differs in two answers is told once, by the log and an
- * event on its pod, and to the owner, until it agrees or is gone.
+ * annotations (compare.h). A container that differs in two answers is reported once, by the log and
+ * an event on its pod, and to the owner, until it agrees or is gone.
  *
  * Nothing waits for it: without the kubelet's socket the log says so once, and all else goes on.
  */
@@ -25,7 +25,7 @@ struct lister_counts {
     uint64_t failures;
     bool asked;           /* the kubelet answers, and an answer was compared */
     uint32_t compared;    /* containers with devices in the last answer; 0 if it does not */
-    uint32_t differences; /* containers that differ, and were told */
+    uint32_t differences; /* containers that differ, and were reported */
 };
 
 /* Borrowed until lister_free, but for the socket, which is copied. */

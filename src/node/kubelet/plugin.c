@@ -334,7 +334,7 @@ static void plugin_feed(struct plugin *p, enum register_event event)
         plugin_ask(p);
     else
         timer_arm(p->s.loop, &p->timer, a.delay_ms);
-    if (a.type != REGISTER_TELL)
+    if (a.type != REGISTER_REPORT)
         return;
     log_info("registered with the kubelet", kv_str("resource", p->s.resource),
              kv_bool("restarted", a.restarted));

@@ -46,11 +46,11 @@ static struct register_action register_step_pause(struct register_state *s, uint
 
 static struct register_action register_step_register(struct register_state *s)
 {
-    struct register_action a = {.type = REGISTER_TELL,
+    struct register_action a = {.type = REGISTER_REPORT,
                                 .delay_ms = REGISTER_STEADY_MS,
-                                .restarted = s->restarted || !s->told};
+                                .restarted = s->restarted || !s->reported};
     s->phase = REGISTER_DONE;
-    s->told = true;
+    s->reported = true;
     s->restarted = false;
     return a;
 }

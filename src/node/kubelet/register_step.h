@@ -2,7 +2,7 @@
  * Step machine of the registration with the kubelet: what the device plugin does next. A pure
  * function from state and input to the next action; plugin.c performs the actions.
  *
- *     serve -> ask (Register) -> await ListAndWatch, REGISTER_AWAIT_MS -> tell the owner
+ *     serve -> ask (Register) -> await ListAndWatch, REGISTER_AWAIT_MS -> report to the owner
  *                 ^                                                          |
  *                 +--- pause, which doubles <--- close all streams <---------+
  *                                                 a stream is gone
@@ -38,12 +38,12 @@
 /* Every action but STAY first cancels the timer and a Register that is under way. */
 enum register_action_type {
     REGISTER_STAY,
-    REGISTER_WAIT,  /* ON_TIMER after delay_ms */
-    REGISTER_SERVE, /* drops the socket and all streams, if any, and listens: ON_SERVED or
-                       ON_NOT_SERVED */
-    REGISTER_CLOSE, /* ends all streams; ON_TIMER after delay_ms */
-    REGISTER_ASK,   /* sends Register: ON_DONE or ON_FAILED */
-    REGISTER_TELL,  /* registered: tells the owner; ON_TIMER after delay_ms */
+    REGISTER_WAIT,   /* ON_TIMER after delay_ms */
+    REGISTER_SERVE,  /* drops the socket and all streams, if any, and listens: ON_SERVED or
+                        ON_NOT_SERVED */
+    REGISTER_CLOSE,  /* ends all streams; ON_TIMER after delay_ms */
+    REGISTER_ASK,    /* sends Register: ON_DONE or ON_FAILED */
+    REGISTER_REPORT, /* registered: reports it to the owner; ON_TIMER after delay_ms */
 };
 
 enum register_event {
@@ -84,7 +84,7 @@ struct register_state {
     bool counts;       /* PAUSED: a stream that begins is one of the last Register */
     bool opened;       /* a stream has begun since the last Register */
     bool dropped;      /* SERVE dropped a stream, or a Register that was under way */
-    bool told;         /* ever */
+    bool reported;     /* ever */
     bool restarted;    /* the kubelet's socket was created since the last TELL */
     unsigned failures; /* registrations that did not last, since the last that did */
     unsigned unserved; /* SERVE that failed, one after the other */

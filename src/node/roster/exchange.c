@@ -355,7 +355,8 @@ static void exchange_pair(struct roster *r)
 
 bool exchange_plan(struct roster *r)
 {
-    if (r->n_cards == 0 || !r->told) /* what there is, and what the pods have, is not known yet */
+    /* What there is, and what the pods have, is not known yet. */
+    if (r->n_cards == 0 || !r->checked)
         return true;
     exchange_hold(r);
     if (!exchange_replan_refused(r))
@@ -436,7 +437,7 @@ void exchange_next(const struct roster *r, struct exchange_step *ret)
     bool waits = exchange_is_inherited(r);
     bool marked = true; /* all that are due */
     *ret = (struct exchange_step){.action = EXCHANGE_NOTHING};
-    if (!r->told)
+    if (!r->checked)
         return;
     for (size_t i = 0; i < r->n_pods; i++) {
         bool due = exchange_moves(r->pods[i]);

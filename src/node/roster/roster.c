@@ -13,7 +13,7 @@ void roster_init(struct roster *r)
     r->guess.pod = NULL;
     r->guessed = NULL;
     r->last = NULL;
-    r->told = false;
+    r->checked = false;
     r->unseen = false;
 }
 
@@ -177,7 +177,7 @@ static void roster_set_version(const struct roster *r, struct roster_pod *p, uin
                                bool is_new)
 {
     if (is_new)
-        p->doubt = !r->told && version != 0;
+        p->doubt = !r->checked && version != 0;
     else if (version > p->version)
         p->doubt = p->unclear = false;
     p->version = version;
@@ -294,7 +294,7 @@ void roster_mark_backlog(struct roster *r)
     for (size_t i = 0; i < r->n_pods; i++) {
         r->pods[i]->backlog = true;
         r->pods[i]->spent = r->pods[i]->released = false; /* it may have lost its checkpoint */
-        if (r->told)
+        if (r->checked)
             roster_check_lost(r->pods[i]);
     }
     r->last = NULL;
@@ -436,9 +436,9 @@ void roster_truth_end(struct roster *r, bool after_allocate)
         r->guess.pod->spent = true;
         r->guess.pod = NULL;
     }
-    if (!r->told)
+    if (!r->checked)
         roster_take_over(r);
-    r->told = true;
+    r->checked = true;
 }
 
 static const struct demand *roster_anchor(const struct request *q)

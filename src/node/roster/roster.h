@@ -123,7 +123,7 @@ struct roster {
     struct roster_guess guess;
     const struct roster_pod *guessed; /* for whom the last guess was; or NULL */
     const struct roster_pod *last;    /* got the newest devices, as the checkpoint says; or NULL */
-    bool told;                        /* a checkpoint has been read */
+    bool checked;                     /* a checkpoint has been read */
     bool unseen;                      /* the checkpoint names a pod that the watch has not shown */
 };
 
@@ -155,7 +155,8 @@ void roster_list_begin(struct roster *r);
 void roster_list_end(struct roster *r);
 
 /* The kubelet has (re)started: what waits now comes in the order of creation. If it has lost its
- * checkpoint, that must have been told before: pods that may run and have no devices become `lost`.
+ * checkpoint, that must have been applied before: pods that may run and have no devices become
+ * `lost`.
  */
 void roster_mark_backlog(struct roster *r);
 

@@ -1,6 +1,6 @@
 /*
  * Measures every interval_ms which pod uses how much of which card: asks NVML for the processes of
- * one card after the other, and finds the pod of each process by its cgroup. Tells a pod by an
+ * one card after the other, and finds the pod of each process by its cgroup. Warns a pod by an
  * event that it uses more than its share, and hands the figures to usage_post.
  *
  *     gpu_watch --PID, bytes--> /proc/PID/cgroup --ID--> containers --pod--> tally --> post, events

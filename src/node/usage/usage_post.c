@@ -29,7 +29,7 @@ struct usage_post {
     bool urged;             /* usage_post_urge was called since the last write */
     bool begun;             /* a write was begun, at began_ms */
     uint64_t began_ms;
-    bool told; /* the log has a failure, and no write has succeeded since */
+    bool logged; /* the log has a failure, and no write has succeeded since */
 };
 
 static void usage_post_perform(struct usage_post *p, struct write_action a);
@@ -46,11 +46,11 @@ static void usage_post_react(struct usage_post *p, enum write_event event)
 static void usage_post_fail(struct usage_post *p, const char *why)
 {
     p->counts.failures++;
-    if (p->told)
+    if (p->logged)
         log_debug("what pods use can't be written", kv_cstr("error", why));
     else
         log_warn("what pods use can't be written", kv_cstr("error", why));
-    p->told = true;
+    p->logged = true;
 }
 
 static enum write_event usage_post_failure(struct usage_post *p, const char *why)
@@ -77,9 +77,9 @@ static void usage_post_on_done(struct http_call *http)
     kube_call_done(&p->call);
     if (event == WRITE_ON_DONE) {
         p->counts.written++;
-        if (p->told)
+        if (p->logged)
             log_info("what pods use can be written again");
-        p->told = false;
+        p->logged = false;
     }
     usage_post_react(p, event);
 }

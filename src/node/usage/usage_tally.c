@@ -218,10 +218,10 @@ static bool usage_tally_judge(struct usage_use *u, uint64_t now_ms)
     u->overs = over ? MIN_OF(u->overs + 1, USAGE_OVER_SAMPLES) : 0;
     u->below = u->below || !u->there || (judged && !over);
     if (u->overs < USAGE_OVER_SAMPLES ||
-        (u->told && (!u->below || now_ms - u->told_ms < USAGE_OVER_PAUSE_MS)))
+        (u->warned && (!u->below || now_ms - u->warned_ms < USAGE_OVER_PAUSE_MS)))
         return false;
-    u->told = true;
-    u->told_ms = now_ms;
+    u->warned = true;
+    u->warned_ms = now_ms;
     u->below = false;
     return true;
 }
@@ -271,7 +271,7 @@ void usage_tally_end(struct usage_tally *t, const struct usage_reading *r, uint6
             continue;
         t->went = t->went || u->written;
         u->written = false;
-        if (!u->told || now_ms - u->told_ms >= USAGE_OVER_PAUSE_MS)
+        if (!u->warned || now_ms - u->warned_ms >= USAGE_OVER_PAUSE_MS)
             usage_tally_drop(t, i - 1);
     }
     usage_tally_rest(t, c);

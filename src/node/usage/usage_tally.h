@@ -35,9 +35,9 @@ struct usage_use {
     uint64_t bytes;    /* used */
     uint64_t promised; /* its share of the card, in bytes */
     unsigned overs;    /* samples in a row that were over the share; stops at the limit */
-    bool told;         /* that it is over, at told_ms; */
+    bool warned;       /* that it is over, at warned_ms; */
     bool below;        /* and it was below again since */
-    uint64_t told_ms;
+    uint64_t warned_ms;
     bool written; /* the last text has it, with written_bytes */
     uint64_t written_bytes;
     /* of the sample under way */
@@ -73,7 +73,7 @@ struct usage_tally {
     uint64_t round;
     uint64_t sample;
     uint32_t at;       /* the card of the sample under way */
-    unsigned missed;   /* its processes whose pod can't be told, or whose memory */
+    unsigned missed;   /* its processes whose pod can't be found, or whose memory */
     bool went;         /* what the last text has is not there any more */
     uint64_t left_out; /* pods, since the start: too many, or no memory */
 };

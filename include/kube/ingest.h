@@ -41,7 +41,7 @@ struct ingest {
     size_t n_unreadable;        /* objects that could not be read, left out or not */
 };
 
-/* How long figures of what cards and pods use are believed: cardpack-node writes them again every
+/* How long figures of what cards and pods use count: cardpack-node writes them again every
  * five minutes, so they are unknown after two that did not come. */
 #define INGEST_USAGE_MS UINT64_C(660000)
 

@@ -15,7 +15,7 @@ const char *cross_site_fault(const char *method, struct http_request *r);
  * The same from the values of the headers Sec-Fetch-Site, Origin and Host; absent where the request
  * has none.
  *
- * - Sec-Fetch-Site says whether the page is of this site. Over plain HTTP it is believed only where
+ * - Sec-Fetch-Site says whether the page is of this site. Over plain HTTP it counts only where
  *   the page's address is an IP address or localhost: the owner of a DNS name can make the name
  *   resolve to cardpack (DNS rebinding).
  * - A browser that does not send it (plain HTTP to other than loopback) sends Origin. Origin must

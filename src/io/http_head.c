@@ -26,7 +26,7 @@
 static const char odd_line[] =
     "a line of the head is folded, has a control character, or does not end with CR LF";
 
-/* Of two, one reader believes the first and another the last. */
+/* Of two, one reader takes the first and another the last. */
 static const struct str once_headers[] = {STR("Host"), STR("Authorization"), STR("Origin"),
                                           STR("Sec-Fetch-Site")};
 

@@ -75,7 +75,7 @@ static struct op *free_op(struct world *w, int uid)
     return found;
 }
 
-/* The scheduler asks to bind a pod that is unbound, or that it believes unbound. */
+/* The scheduler asks to bind a pod that is unbound, or that it takes as unbound. */
 static void client_bind(struct world *w)
 {
     char uid_text[16];

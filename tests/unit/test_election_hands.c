@@ -106,7 +106,7 @@ START_TEST(test_deleted)
 
 END_TEST
 
-/* A duration of a day is not believed, and zero is no duration. */
+/* A duration of a day does not count, and zero is no duration. */
 START_TEST(test_odd_durations)
 {
     const struct election_input forever = {

@@ -107,14 +107,14 @@ static inline bool pod_claims_before(const struct pod *claim, const struct evalu
 struct pod *pod_new(struct str uid, struct str name);
 
 /* Call this if a list or watch does not have a reserved or confirmed pod, or contradicts it. */
-void pod_doubt(struct pod *p);
+void pod_note_missing(struct pod *p);
 
-/* Call this if a list or watch shows the pod, or a GET that was sent after pod_doubt. */
-void pod_believe(struct pod *p);
+/* Call this if a list or watch shows the pod, or a GET that was sent after pod_note_missing. */
+void pod_note_shown(struct pod *p);
 
 /* Whether the pod is missing and the new evidence (read_back: the answer to a GET) may be older
- * than the call of pod_doubt. After this call the answer to a new GET counts. */
-bool pod_is_doubted(struct pod *p, bool read_back);
+ * than the call of pod_note_missing. After this call the answer to a new GET counts. */
+bool pod_needs_read(struct pod *p, bool read_back);
 
 /* Takes ownership of list; n is at most LIMIT_DEVICES_BYTES. */
 void pod_set_list(struct pod *p, char *list, size_t n);

@@ -144,10 +144,10 @@ static enum errc cache_pod_seen_unbound(struct cache *c, struct pod *p, const st
     if (reserved && cache_pod_edit(c, p, view, r) != OK)
         return ERR_NOMEM;
     cache_pod_seen(c, p);
-    pod_believe(p);
+    pod_note_shown(p);
     p->unwanting = reserved && !wants;
     if (reserved && pod_view_terminal(view))
-        pod_doubt(p);
+        pod_note_missing(p);
     return OK;
 }
 
@@ -221,7 +221,7 @@ static void cache_apply_pod_gone(struct cache *c, struct str uid, struct effect 
     if (p == NULL)
         return;
     if (p->state == POD_RESERVED) {
-        pod_doubt(p);
+        pod_note_missing(p);
         return;
     }
     cache_pod_ends(c, p, ret);
@@ -236,7 +236,7 @@ static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *vi
         return ERR_NOTFOUND;
     if (p->state == POD_BOUND || !pod_view_bound(view))
         return OK;
-    if (pod_is_doubted(p, true))
+    if (pod_needs_read(p, true))
         return ERR_CONFLICT;
     assert(p->state == POD_RESERVED || p->state == POD_CONFIRMED);
     enum errc readable = request_read(view, &request, &ret->err);
@@ -383,10 +383,10 @@ static enum errc cache_apply_confirm(struct cache *c, const struct cache_event *
         return ERR_NOTFOUND;
     if (p->state == POD_BOUND)
         return OK;
-    if (pod_is_doubted(p, e->holder.read_back))
+    if (pod_needs_read(p, e->holder.read_back))
         return ERR_CONFLICT;
     assert(p->node != NULL && p->claim == NULL);
-    pod_believe(p);
+    pod_note_shown(p);
     cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
 }
@@ -456,7 +456,7 @@ static void cache_sweep_pods(struct cache *c, struct effect *ret)
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
         if (p->seen && !cache_pod_is_stale(c, p))
             continue;
-        pod_doubt(p);
+        pod_note_missing(p);
         ret->unproven += p->state == POD_CONFIRMED ? 1 : 0;
     }
 }

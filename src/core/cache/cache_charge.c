@@ -102,7 +102,7 @@ static enum errc cache_charge_unreadable(struct cache *c, struct pod *p, struct 
     cache_pod_set_nominated(c, p, NULL);
     node_note_unreadable(p, true);
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
-    pod_believe(p);
+    pod_note_shown(p);
     return OK;
 }
 
@@ -162,7 +162,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     n->assume_ns = MAX_OF(n->assume_ns, p->assume_ns);
     if (had_ack != p->ack)
         node_stamp(n);
-    pod_believe(p);
+    pod_note_shown(p);
     return OK;
 }
 

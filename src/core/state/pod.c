@@ -15,7 +15,7 @@
  */
 #define ASSUME_AHEAD_NS (UINT64_C(86400) * 1000000000)
 
-static bool pod_by_our_word(const struct pod *p)
+static bool pod_is_reserved_or_confirmed(const struct pod *p)
 {
     return p->state == POD_RESERVED || p->state == POD_CONFIRMED;
 }
@@ -41,22 +41,22 @@ void pod_set_list(struct pod *p, char *list, size_t n)
     p->list_n = (uint16_t)n;
 }
 
-void pod_doubt(struct pod *p)
+void pod_note_missing(struct pod *p)
 {
-    assert(pod_by_our_word(p));
+    assert(pod_is_reserved_or_confirmed(p));
     p->missing = true;
     p->asked = false;
 }
 
-void pod_believe(struct pod *p)
+void pod_note_shown(struct pod *p)
 {
     p->missing = false;
     p->asked = false;
 }
 
-bool pod_is_doubted(struct pod *p, bool read_back)
+bool pod_needs_read(struct pod *p, bool read_back)
 {
-    assert(pod_by_our_word(p) && (p->missing || !p->asked));
+    assert(pod_is_reserved_or_confirmed(p) && (p->missing || !p->asked));
     if (!p->missing || (p->asked && read_back))
         return false;
     p->asked = true;
@@ -83,7 +83,7 @@ void pod_take_annotations(struct pod *p, const struct pod_view *view, uint64_t n
 void pod_check(const struct pod *p)
 {
     assert((p->node != NULL) == pod_holds(p));
-    assert(pod_by_our_word(p) || (p->seen && !p->missing));
+    assert(pod_is_reserved_or_confirmed(p) || (p->seen && !p->missing));
     assert(p->missing || !p->asked);
     assert(pod_holds(p) || (p->card == -1 && !pod_starts(p) && !p->exchanging && !p->unreadable &&
                             p->ack == POD_ACK_NONE));

@@ -55,7 +55,7 @@ def script(manifest: str, folder: Path) -> str:
     """The container's script, with a folder of the test in place of the node's."""
     body = manifest.split("        - |\n", 1)[1].split("        securityContext:", 1)[0]
     assert body.count("/run/cardpack/mps") == 1, body
-    return textwrap.dedent(body).replace("/run/cardpack/mps", str(folder / "mps")).replace("/tmp/stop", f"{folder}/stop")
+    return textwrap.dedent(body).replace("/tmp/", f"{folder}/").replace("/run/cardpack/mps", str(folder / "mps"))
 
 
 def value(manifest: str, name: str) -> str:
@@ -100,8 +100,10 @@ def check(manifest: str, folder: Path, *more: str) -> None:
             assert sorted(row[0] for row in first) == [*CARDS, LATER], first
             for card, _, pipe, *flags in first:
                 assert pipe == str(folder / "mps" / card) and flags == ["-f", *more], first
-            for name in (*CARDS, *(f"{card}.log" for card in (*CARDS, LATER))):
-                assert stat.S_IMODE((folder / "mps" / name).stat().st_mode) == 0o1777, name
+            for name in (*(f"mps/{card}" for card in CARDS), *(f"log/{card}" for card in (*CARDS, LATER))):
+                assert stat.S_IMODE((folder / name).stat().st_mode) == 0o1777, name
+            log = folder / "log" / CARDS[0] / "server.log"
+            log.write_bytes(bytes(11 << 20))
             calls = (folder / "calls").read_text()
             assert all(f"--id={card} --compute-mode=EXCLUSIVE_PROCESS" in calls for card in CARDS), calls
             for card in (*CARDS, LATER):  # each has a /dev/shm of its own, of bounded size
@@ -118,6 +120,9 @@ def check(manifest: str, folder: Path, *more: str) -> None:
                 assert time.monotonic() < until, "the card that is ill is tried again"
                 time.sleep(0.05)
             assert shell.poll() is None
+            while log.stat().st_size > 0:
+                assert time.monotonic() < until, "a large log is cut"
+                time.sleep(0.05)
             modes = [folder / f"mode.{card}" for card in (*CARDS, LATER)]
             assert {mode.read_text() for mode in modes} == {"EXCLUSIVE_PROCESS\n"}
             modes[1].write_text("DEFAULT\n")  # the card has no persistence mode, and forgets its compute mode

@@ -100,6 +100,9 @@ enum errc allocate_answer_env(struct str bytes, struct str name, struct str *ret
 enum errc allocate_answer_cdi(struct str bytes, struct str before, struct str *ret,
                               struct err *reterr) _must_use_;
 
+/* The host's path of the device node number i in one grant; absent: there are fewer. */
+struct str allocate_answer_node(struct str bytes, size_t i);
+
 /* PreferredAllocationRequest */
 struct preferred_container {
     const struct str *available;

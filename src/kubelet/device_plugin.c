@@ -157,6 +157,24 @@ enum errc allocate_answer_cdi(struct str bytes, struct str before, struct str *r
     return e.code == OK ? OK : err_set(reterr, e.code, "ContainerAllocateResponse: %s", e.text);
 }
 
+struct str allocate_answer_node(struct str bytes, size_t i)
+{
+    struct err e = ERR_INIT;
+    struct pb_reader r = pb_read(bytes, &e);
+    struct pb_field f;
+    while (pb_next(&r, &f)) {
+        if (f.number != 3 || i-- > 0)
+            continue;
+        struct pb_reader node = pb_inner(&r, &f);
+        while (pb_next(&node, &f)) {
+            if (f.number == 2)
+                return pb_str(&node, &f);
+        }
+        return STR("");
+    }
+    return STR_NULL;
+}
+
 void preferred_response_write(struct buf *out, const struct allocate_container *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

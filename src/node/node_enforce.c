@@ -152,11 +152,13 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     /* Until the container runtime sets limits again: a new one was installed. */
     n->unlimited =
         limits.absent > 0 || (n->unlimited && (limits.missing > 0 || limits.preset == n->preset));
-    n->proven = n->proven || node_enforce_is_proven(n, &limits);
+    bool begins = n->enforce.means != now.means;
+    /* After MPS no container has been checked for the driver's limits. */
+    n->proven = (n->proven && !(begins && n->enforce.means == ISOLATION_MPS)) ||
+                node_enforce_is_proven(n, &limits);
     if ((n->unlimited || !n->proven) && node_enforce_is_offered(n, &now))
         now.label = ISOLATION_NONE;
     node_enforce_log(&n->enforce, &now);
-    bool begins = n->enforce.means != now.means;
     if (begins)
         n->means_ms = loop_now_ms(n->s.loop);
     n->enforce = now;

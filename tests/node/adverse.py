@@ -320,7 +320,8 @@ def mps_daemons(w: World, cards: int) -> Iterator[str]:
     sockets = []
     for i in range(cards):
         path = w.folder / "mps" / f"GPU-{i}" / "control"
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
         sockets.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         sockets[-1].bind(str(path))
         sockets[-1].listen(64)
@@ -390,6 +391,54 @@ def check_mps_away(w: World) -> None:
         for waits, why in zip(again, ("MPS: no control daemon answers at", "card 1 is not on this node"), strict=True):
             answer = waits.get(timeout=WAIT_S)
             assert answer.status != 0 and why in answer.text, (answer, w.log())
+
+
+def check_older(w: World) -> None:
+    """What got its cards before MPS served them does not start again; with late binding its spec is written anew."""
+    late = w.folder / "cdi"
+    late.mkdir()
+    for number, flags in enumerate(((), ("--late-binding=on", f"--cdi-dir={late}"))):
+        with mps_daemons(w, 2) as flag:
+            node = w.start(CARDS, 16, flag, *flags)
+            uid = f"p{number}"
+            w.cluster.put(pod(uid, "0", 4))
+            devices, answer = w.kubelet.allocate(uid, 4, card=0)  # type: ignore[union-attr]
+            assert answer.status == 0 and w.kubelet.call("start", devices).status == 0, w.log()  # type: ignore[union-attr]
+            node.show(CARDS.replace("mib", "compute-mode=3 mib"))
+            with w.cluster.changed:
+                w.cluster.node["metadata"].setdefault("labels", {})["cardpack.io/mps"] = "true"
+                w.cluster.touch()
+            wait("MPS", lambda node=node: node.metric('cardpack_node_isolation{kind="mps"}') == "1")
+            answer = w.kubelet.call("start", devices)  # type: ignore[union-attr]
+            if flags:
+                specs = [path.read_text() for path in late.iterdir()]
+                assert answer.status == 0 and len(specs) == 1 and "CUDA_MPS_PIPE_DIRECTORY" in specs[0], (answer, specs)
+                continue
+            assert answer.status != 0 and "before MPS served them" in answer.text, answer
+            node.process.kill()
+            node.process.wait()
+            w.kubelet.close()  # type: ignore[union-attr]
+            with w.cluster.changed:
+                del w.cluster.node["metadata"]["labels"]["cardpack.io/mps"]
+            w.cluster.remove(uid)
+
+
+def check_after_mps(w: World) -> None:
+    """A node that loses the label of MPS has checked no limit of its driver yet: it does not say that it has them."""
+    root = w.folder / "cgroup"
+    root.mkdir()
+    (root / "cgroup.controllers").touch()
+    w.cluster.node["metadata"].setdefault("labels", {})["cardpack.io/mps"] = "true"
+    with mps_daemons(w, 2) as flag:
+        node = w.start(CARDS.replace("mib", "compute-mode=3 mib") + "limits\n", 16, flag, f"--cgroup-root={root}")
+        wait("MPS", lambda: node.metric('cardpack_node_isolation{kind="mps"}') == "1")
+        node.show(CARDS + "limits\n")
+        with w.cluster.changed:
+            del w.cluster.node["metadata"]["labels"]["cardpack.io/mps"]
+            w.cluster.touch()
+        wait("no MPS", lambda: node.metric('cardpack_node_isolation{kind="mps"}') == "0")
+        assert node.metric('cardpack_node_isolation{kind="none"}') == "1", w.log()
+        wait("the limits", lambda: node.metric('cardpack_node_isolation{kind="driver-limits"}') == "1")
 
 
 def check_owed_list(w: World) -> None:
@@ -498,7 +547,7 @@ def check_small(w: World) -> None:
 
 CHECKS: tuple[Callable[[World], None], ...] = (
     check_annotations, check_claims, check_vacated, check_names, check_checkpoint, check_sockets, check_state,
-    check_reuse, check_many_devices, check_mps_clients, check_mps_away, check_owed_list, check_small, check_edits, check_overrides,
+    check_reuse, check_many_devices, check_mps_clients, check_mps_away, check_older, check_after_mps, check_owed_list, check_small, check_edits, check_overrides,
 )  # fmt: skip
 
 

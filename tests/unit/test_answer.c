@@ -361,6 +361,59 @@ START_TEST(test_nodes)
 
 END_TEST
 
+#define MOVED  "it would get a device node that is another card's by now"
+#define BEFORE "it got its cards before MPS served them, and would run without a limit"
+
+/* What the kubelet has kept of an answer, and the cards as they are when the container starts
+ * again. */
+static const struct {
+    const char *nodes[3];
+    const char *pipe; /* NULL: the variable is not there */
+    const struct gpu_card *cards[2];
+    bool mps;
+    const char *stale; /* NULL: it may start */
+} kept[] = {
+    {{NULL}, NULL, {&whole}, false, NULL},
+    {{"/dev/nvidiactl", "/dev/nvidia-uvm-tools", "/dev/nvidia5"}, NULL, {&whole}, false, NULL},
+    {{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"}, NULL, {&whole}, false, MOVED},
+    {{"/dev/nvidia5", "/dev/nvidia0"}, NULL, {&whole, &other}, false, NULL},
+    {{"/dev/nvidia5", "/dev/nvidia0"}, NULL, {&other}, false, MOVED},
+    {{"/dev/nvidia7", "/dev/nvidia-caps/nvidia-cap30", "/dev/nvidia-caps/nvidia-cap31"},
+     NULL,
+     {&slice},
+     false,
+     NULL},
+    {{"/dev/nvidia7", "/dev/nvidia-caps/nvidia-cap39"}, NULL, {&slice}, false, MOVED},
+    {{"/dev/nvidia-caps/nvidia-cap30"}, NULL, {&whole}, false, MOVED},
+    {{NULL}, NULL, {&whole}, true, BEFORE},
+    {{NULL}, "/run/mps/GPU-aaaa", {&whole}, true, NULL},
+};
+
+START_TEST(test_stale)
+{
+    struct err e = ERR_INIT;
+    struct plugin_node nodes[3];
+    struct pb_field f;
+    struct buf out;
+    size_t n = 0;
+    size_t n_cards = kept[_i].cards[1] == NULL ? 1 : 2;
+    const struct plugin_pair env = {STR("CUDA_MPS_PIPE_DIRECTORY"),
+                                    str_of(kept[_i].pipe == NULL ? "" : kept[_i].pipe)};
+    for (; n < 3 && kept[_i].nodes[n] != NULL; n++)
+        nodes[n] = (struct plugin_node){STR("/dev/x"), str_of(kept[_i].nodes[n]), STR("rw")};
+    struct allocate_grant g = {
+        .envs = &env, .n_envs = kept[_i].pipe == NULL ? 0 : 1, .nodes = nodes, .n_nodes = n};
+    buf_init(&out, MIB);
+    allocate_response_write(&out, &g, 1);
+    struct pb_reader r = pb_read(buf_str(&out), &e);
+    ck_assert(pb_next(&r, &f));
+    const char *stale = answer_find_stale(pb_str(&r, &f), kept[_i].cards, n_cards, kept[_i].mps);
+    ck_assert_pstr_eq(stale, kept[_i].stale);
+    buf_done(&out);
+}
+
+END_TEST
+
 /* A container without the capability `compute` has no /dev/nvidia-uvm: /proc/devices of the host
  * decides, and without it CUDA would not start. */
 START_TEST(test_uvm)
@@ -458,6 +511,7 @@ int main(void)
     tcase_add_test(t, test_late);
     tcase_add_test(t, test_late_limits);
     tcase_add_test(t, test_nodes);
+    tcase_add_loop_test(t, test_stale, 0, COUNT_OF(kept));
     tcase_add_test(t, test_uvm);
     tcase_add_test(t, test_unseen);
     tcase_add_test(t, test_without_memory);

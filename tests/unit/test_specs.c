@@ -19,6 +19,7 @@
 
 static char dir[64];
 static const struct card_list on_two = {2, {0, 2}};
+static bool written; /* by the last specs_put */
 
 static const char *path_of(const char *name)
 {
@@ -75,7 +76,7 @@ static void put(struct specs *s, const char *id, const char *idx)
     struct err e = ERR_INIT;
     struct card_list cards;
     card_list_read(str_of(idx), &cards);
-    ck_assert_ok(specs_put(s, str_of(id), &cards, text_of(id, idx), &e), &e);
+    ck_assert_ok(specs_put(s, str_of(id), &cards, text_of(id, idx), &written, &e), &e);
 }
 
 static void load(struct specs *s)
@@ -109,7 +110,7 @@ START_TEST(test_write_and_read)
     ck_assert_uint_eq(st.st_mode & 07777, 0644);
     ck_assert_int_eq(stat(dir, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0755);
-    ck_assert(specs_is_written(&s, STR(ID_A)) && !specs_is_written(&s, STR(ID_B)));
+    ck_assert(is_there(FILE_A));
     ck_assert(!is_there(OURS ID_A ".new"));
     specs_done(&s);
     load(&s); /* another process */
@@ -119,9 +120,10 @@ START_TEST(test_write_and_read)
     load(&s);
     ck_assert(card_list_equal(specs_find(&s, STR(ID_A)), &on_two));
     forget(FILE_A);
-    ck_assert(!specs_is_written(&s, STR(ID_A)));
     put(&s, ID_A, "0,2"); /* again */
-    ck_assert(specs_is_written(&s, STR(ID_A)));
+    ck_assert(written && is_there(FILE_A));
+    put(&s, ID_A, "0,2");
+    ck_assert(!written);
     specs_done(&s);
     forget(FILE_A);
 }
@@ -175,7 +177,8 @@ static void fails(const char *at, const char *why, enum errc expected)
     struct specs s;
     struct err e = ERR_INIT;
     specs_init(&s, str_of(at));
-    ck_assert_int_eq(specs_put(&s, STR(ID_A), &on_two, text_of(ID_A, "0,2"), &e), expected);
+    ck_assert_int_eq(specs_put(&s, STR(ID_A), &on_two, text_of(ID_A, "0,2"), &written, &e),
+                     expected);
     ck_assert_msg(strstr(e.text, at) != NULL && strstr(e.text, why) != NULL, "%s", e.text);
     ck_assert_ptr_null(specs_find(&s, STR(ID_A)));
     specs_done(&s);
@@ -206,7 +209,7 @@ START_TEST(test_failures)
     fails(dir, "directory", ERR_UNAVAILABLE);
     ck_assert(!is_there(OURS ID_A ".new"));
     ck_assert_int_eq(rmdir(path_of(FILE_A)), 0);
-    ck_assert_int_eq(specs_put(&s, STR("../x"), &on_two, STR(""), &e), ERR_RANGE);
+    ck_assert_int_eq(specs_put(&s, STR("../x"), &on_two, STR(""), &written, &e), ERR_RANGE);
 }
 
 END_TEST
@@ -246,7 +249,7 @@ START_TEST(test_folder_without_files)
     load(&s);
     specs_done(&s);
     specs_init(&s, STR("/sys/kernel"));
-    ck_assert_int_ne(specs_put(&s, STR(ID_A), &on_two, text_of(ID_A, "0"), &e), OK);
+    ck_assert_int_ne(specs_put(&s, STR(ID_A), &on_two, text_of(ID_A, "0"), &written, &e), OK);
     ck_assert_msg(strstr(e.text, "/sys/kernel") != NULL, "%s", e.text);
     specs_done(&s);
 }
@@ -273,7 +276,7 @@ START_TEST(test_sweep)
     specs_mark(&s, str_of(id));
     ck_assert(specs_mark_end(&s));
     ck_assert_uint_eq(s.n, 1);
-    ck_assert(specs_is_written(&s, str_of(id)));
+    ck_assert_ptr_nonnull(specs_find(&s, str_of(id)));
     specs_mark_begin(&s);
     ck_assert(specs_mark_end(&s));
     ck_assert_uint_eq(s.n, 0);
@@ -288,10 +291,11 @@ static enum errc scenario(void *ctx)
     struct specs s;
     struct err e = ERR_INIT;
     (void)ctx;
+    (void)unlink(path_of(OURS ID_B ".json"));
     specs_init(&s, str_of(dir));
     enum errc code = specs_load(&s, &e);
-    if (code == OK)
-        code = specs_put(&s, STR(ID_B), &on_two, text_of(ID_B, "0,2"), &e);
+    for (unsigned i = 0; i < 2 && code == OK; i++) /* the second time it is read */
+        code = specs_put(&s, STR(ID_B), &on_two, text_of(ID_B, "0,2"), &written, &e);
     if (code == OK && (s.n != 2 || specs_find(&s, STR(ID_A)) == NULL))
         code = ERR_INTERNAL;
     specs_done(&s);

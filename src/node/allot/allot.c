@@ -129,7 +129,7 @@ enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct e
                        "container %.*s has %u cards, and MPS serves a process with one: without "
                        "MPS it would take its cards from all others",
                        STR_ARG(c->container->name), c->cards.n);
-    if (a->means == ISOLATION_MPS &&
+    if (a->means == ISOLATION_MPS && c->container->has.n == 0 &&
         roster_given_on(&a->roster, c->cards.cards[0]) >= MPS_CLIENTS_MAX)
         return err_set(e, ERR_LIMIT, "card %u has %d containers, the most that MPS serves",
                        c->cards.cards[0], MPS_CLIENTS_MAX);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "node/allot/allot_state.h"
 #include "node/isolation/mps_daemon.h"
+#include "json/base64.h"
 
 #define MISFIT_MS UINT64_C(2000) /* what waiting does not change is refused after this time */
 #define SEEN_MS   UINT64_C(20)   /* the runtime, which watches the folder, reads a new CDI spec */
@@ -12,64 +13,96 @@
 static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const struct claim *c,
                                       struct str id)
 {
+    bool written = false;
     if (c->cards.n == 0)
         return err_set(&k->why, ERR_UNAVAILABLE, "the annotations name no card for container %.*s",
                        STR_ARG(c->container->name));
-    /* One that has cards counts already: its spec is written again. */
-    enum errc code = c->container->has.n > 0 ? OK : allot_check_mps(a, c, &k->why);
+    enum errc code = allot_check_mps(a, c, &k->why);
     if (code == OK)
         code = allot_write(a, c, id, &k->why);
     if (code != OK)
         return code;
-    code = specs_put(&a->specs, id, &c->cards, buf_str(&a->reply), &k->why);
+    code = specs_put(&a->specs, id, &c->cards, buf_str(&a->reply), &written, &k->why);
     k->stuck = code != OK;
-    if (k->stuck)
+    if (!written)
         return code;
     allot_log(true, c);
     k->bound_ms = loop_now_ms(a->s.loop);
-    return OK;
+    return code;
 }
 
-/* Writes the specs of the pod's containers that have none. All of them: the devices of an init
+/* Late binding: writes the specs of all of the pod's containers, for the devices of an init
  * container can be those of another container, so they do not say which one starts. */
-static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_pod *p)
+static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_pod *p,
+                                  const struct checkpoint_entry *e, struct str id)
 {
-    enum errc code = OK;
-    for (size_t i = 0; i < a->checkpoint.now.n_entries && code == OK; i++) {
-        const struct checkpoint_entry *e = &a->checkpoint.now.entries[i];
-        if (!str_eq(e->resource, a->resource) || !str_eq(e->pod_uid, p->uid) ||
-            a->checkpoint.ids[i].p == NULL)
-            continue;
-        if (!a->specs.loaded) /* what was written before this program started is not known */
-            return specs_load(&a->specs, &k->why) == OK ? ERR_UNAVAILABLE : k->why.code;
-        struct roster_container *c = roster_container(p, e->container);
-        if (c == NULL || specs_is_written(&a->specs, a->checkpoint.ids[i]))
-            continue;
-        struct claim given = {.pod = p, .container = c};
+    if (!a->specs.loaded) /* what was written before this program started is not known */
+        return specs_load(&a->specs, &k->why) == OK ? ERR_UNAVAILABLE : k->why.code;
+    struct roster_container *c = roster_container(p, e->container);
+    if (c == NULL)
+        return OK;
+    struct claim given = {.pod = p, .container = c, .cards = c->has};
+    if (c->has.n == 0)
         roster_cards_of(p, c->demand, &p->said, &given.cards);
-        code = allot_start_bind_one(a, k, &given, a->checkpoint.ids[i]);
-        if (code == OK)
-            c->has = given.cards;
-    }
+    enum errc code = allot_start_bind_one(a, k, &given, id);
+    if (code == OK)
+        c->has = given.cards;
     return code;
+}
+
+/* Without late binding a container that starts again gets what the kubelet has kept. */
+static enum errc allot_start_check_kept(struct allot *a, struct ask *k, const struct roster_pod *p,
+                                        const struct checkpoint_entry *e, const struct card_list *l)
+{
+    const struct gpu_card *cards[REQUEST_CARDS_MAX];
+    struct str kept = STR("");
+    arena_reset(&a->arena);
+    if (e->answer.p != NULL && base64_decode(e->answer, &a->arena, &kept) == ERR_NOMEM)
+        return err_set(&k->why, ERR_NOMEM, "no memory for an answer");
+    for (uint32_t i = 0; i < l->n; i++) {
+        cards[i] = a->s.card(a->s.ctx, l->cards[i]);
+        if (cards[i] == NULL || cards[i]->missing)
+            return err_set(&k->why, ERR_UNAVAILABLE,
+                           "card %u is not on this node now: if it does not come back, delete pod "
+                           "%.*s/%.*s",
+                           l->cards[i], STR_ARG(p->namespace), STR_ARG(p->name));
+    }
+    const char *stale = answer_find_stale(kept, cards, l->n, l->n > 0 && a->means == ISOLATION_MPS);
+    return stale == NULL
+               ? OK
+               : err_set(&k->why, ERR_RANGE,
+                         "container %.*s of pod %.*s/%.*s can't start again, because %s: "
+                         "delete the pod",
+                         STR_ARG(e->container), STR_ARG(p->namespace), STR_ARG(p->name), stale);
 }
 
 /* Asked at each start: what allot_set_means says may be seconds old, and without its daemon CUDA
  * runs as if there were no MPS, with no limit (nvidia-cuda-mps-control(1)). */
-static enum errc allot_start_check_cards(const struct allot *a, const struct roster_pod *p,
-                                         struct err *e)
+static enum errc allot_start_check_mps(const struct allot *a, const struct roster_pod *p,
+                                       struct err *e)
 {
     char why[GPU_REASON_BYTES];
-    for (uint32_t i = 0; i < p->plan.n; i++) {
-        uint32_t index = p->plan.grants[i].card;
-        const struct gpu_card *c = a->s.card(a->s.ctx, index);
-        if (c == NULL || c->missing)
-            return err_set(e, ERR_UNAVAILABLE, "card %u is not on this node now", index);
-        if (a->means == ISOLATION_MPS && !mps_daemon_serves(a->s.mps_dir, c, why))
+    for (uint32_t i = 0; a->means == ISOLATION_MPS && i < p->plan.n; i++) {
+        const struct gpu_card *c = a->s.card(a->s.ctx, p->plan.grants[i].card);
+        if (c != NULL && !mps_daemon_serves(a->s.mps_dir, c, why))
             return err_set(e, ERR_UNAVAILABLE, "card %u would not be limited for the container: %s",
-                           index, why);
+                           c->index, why);
     }
     return OK;
+}
+
+static enum errc allot_start_check(struct allot *a, struct ask *k, struct roster_pod *p)
+{
+    enum errc code = OK;
+    for (size_t i = 0; i < a->checkpoint.now.n_entries && code == OK; i++) {
+        const struct checkpoint_entry *e = &a->checkpoint.now.entries[i];
+        if (!str_eq(e->resource, a->resource) || !str_eq(e->pod_uid, p->uid))
+            continue;
+        code = a->checkpoint.ids[i].p == NULL
+                   ? allot_start_check_kept(a, k, p, e, &a->checkpoint.cards[i])
+                   : allot_start_bind(a, k, p, e, a->checkpoint.ids[i]);
+    }
+    return code == OK ? allot_start_check_mps(a, p, &k->why) : code;
 }
 
 static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
@@ -89,10 +122,8 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
                        STR_ARG(e->pod_uid));
     k->why = (struct err)ERR_INIT;
     roster_ask(p, e->container);
-    if (allot_start_check_cards(a, p, &k->why) != OK)
-        return k->why.code;
     if (exchange_may_start(&a->roster, p))
-        return allot_start_bind(a, k, p);
+        return allot_start_check(a, k, p);
     if (exchange_is_misfit(p) && p->refused)
         return err_set(
             &k->why, ERR_RANGE,

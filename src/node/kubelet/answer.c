@@ -286,6 +286,46 @@ enum errc answer_write_spec(struct buf *out, const struct answer_settings *s,
     return code;
 }
 
+/* What follows "/dev/nvidia" in the path of a card's or a slice's node; empty: it is of all cards.
+ */
+static struct str answer_card_node(struct str path)
+{
+    struct str rest = str_starts(path, STR("/dev/nvidia")) ? str_skip(path, 11) : STR("");
+    bool card = rest.n > 0 && rest.p[0] >= '0' && rest.p[0] <= '9';
+    return card || str_starts(rest, STR("-caps/")) ? rest : STR("");
+}
+
+static bool answer_has_node(struct str node, const struct gpu_card *c)
+{
+    char text[64];
+    const uint32_t caps[] = {c->gpu_cap, c->compute_cap};
+    (void)snprintf(text, sizeof(text), "%" PRIu32, c->minor);
+    bool found = str_eq(node, str_of(text));
+    for (size_t i = 0; c->mig && !found && i < COUNT_OF(caps); i++) {
+        (void)snprintf(text, sizeof(text), "-caps/nvidia-cap%" PRIu32, caps[i]);
+        found = str_eq(node, str_of(text));
+    }
+    return found;
+}
+
+const char *answer_find_stale(struct str kept, const struct gpu_card *const *cards, size_t n,
+                              bool mps)
+{
+    struct str path;
+    struct str pipe = STR_NULL;
+    for (size_t i = 0; (path = allocate_answer_node(kept, i)).p != NULL; i++) {
+        struct str node = answer_card_node(path);
+        bool found = node.n == 0;
+        for (size_t k = 0; k < n && !found; k++)
+            found = answer_has_node(node, cards[k]);
+        if (!found)
+            return "it would get a device node that is another card's by now";
+    }
+    if (mps && (allocate_answer_env(kept, ENV_MPS_PIPE, &pipe, NULL) != OK || pipe.p == NULL))
+        return "it got its cards before MPS served them, and would run without a limit";
+    return NULL;
+}
+
 void answer_write_late(struct buf *out, struct str id)
 {
     char text[sizeof(ANSWER_CDI_KIND) + ANSWER_ID_MAX + 1];

@@ -67,6 +67,14 @@ enum errc answer_write_spec(struct buf *out, const struct answer_settings *s,
     _must_use_;
 
 /*
+ * Why a container that starts again must not start with the grant that the kubelet has kept of the
+ * answer to its Allocate, whose cards these are; NULL: it may. The driver gives the numbers of
+ * device nodes anew when it is loaded. mps: MPS is to serve the cards.
+ */
+const char *answer_find_stale(struct str kept, const struct gpu_card *const *cards, size_t n,
+                              bool mps);
+
+/*
  * Appends an AllocateResponse without a card: the name of the CDI device `id`, at most
  * ANSWER_ID_MAX bytes, and NVIDIA_VISIBLE_DEVICES=void, so that a runtime that ignores CDI shows no
  * card and never a wrong one.

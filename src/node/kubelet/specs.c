@@ -285,39 +285,44 @@ static enum errc specs_write(const struct specs *s, int dir, struct str id, stru
     return specs_fail(s, name, error, reterr);
 }
 
-static bool specs_is_there(int dir, struct str id)
+/* Whether the file need not be written. One that can't be read now is written. ERR_NOMEM. */
+static enum errc specs_is_there(const struct specs *s, int dir, struct str id,
+                                const struct card_list *cards, struct str text, bool *ret)
 {
     char name[NAME_BYTES];
-    struct stat st;
+    struct buf old;
+    const struct card_list *has = specs_find(s, id);
+    *ret = false;
+    if (has == NULL)
+        return OK;
     specs_name(id, SUFFIX, name);
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-}
-
-bool specs_is_written(const struct specs *s, struct str id)
-{
-    int dir = specs_at(s, id) == NULL ? -1 : specs_open_dir(s, false);
-    if (dir < 0)
-        return false;
-    bool there = specs_is_there(dir, id);
-    (void)close(dir);
-    return there;
+    buf_init(&old, SPEC_BYTES);
+    enum errc code = specs_read(dir, name, &old);
+    *ret = code == OK && old.n > 0 && (!card_list_equal(has, cards) || str_eq(buf_str(&old), text));
+    buf_done(&old);
+    return code == ERR_NOMEM ? code : OK;
 }
 
 enum errc specs_put(struct specs *s, struct str id, const struct card_list *cards, struct str text,
-                    struct err *reterr)
+                    bool *ret_written, struct err *reterr)
 {
+    *ret_written = false;
     if (!specs_is_id(id))
         return err_set(reterr, ERR_RANGE, "the CDI device %.*s is not ours",
                        (int)MIN_OF(id.n, (size_t)ANSWER_ID_MAX), id.p);
     int dir = specs_open_dir(s, true);
     if (dir < 0)
         return specs_fail(s, "", errno, reterr);
-    enum errc code = OK;
+    bool there = false;
     bool known = specs_at(s, id) != NULL;
-    if (!specs_is_roots(dir))
+    enum errc code = specs_is_there(s, dir, id, cards, text, &there);
+    if (code != OK)
+        (void)err_set(reterr, code, "no memory for a CDI spec");
+    else if (!specs_is_roots(dir))
         code = err_set(reterr, ERR_DENIED, "%s: users other than root may write to it", s->dir.p);
-    else if (!known || !specs_is_there(dir, id))
+    else if (!there)
         code = specs_write(s, dir, id, text, reterr);
+    *ret_written = code == OK && !there;
     (void)close(dir);
     return code == OK && !known ? specs_add(s, id, cards, reterr) : code;
 }

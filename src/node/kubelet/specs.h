@@ -1,8 +1,10 @@
 /*
  * The CDI specs that late binding has written: files cardpack.io-alloc_ID.json in the folder where
  * container runtimes look for specs. A spec is the record of which cards a container has: it is
- * written once, before the container's first start, and read again after a restart of this program.
- * The folder is in /run: after a reboot nothing runs, and no spec is there.
+ * written before the container's first start, and read again after a restart of this program.
+ * Before the container starts again it is written anew if these cards are given otherwise by then,
+ * as with other device nodes. The folder is in /run: after a reboot nothing runs, and no spec is
+ * there.
  *
  * A runtime watches the folder and reads each .json file. So a spec is written under a name that it
  * ignores, and then renamed: that is also the change that it notices (a file that is created it
@@ -49,16 +51,13 @@ enum errc specs_load(struct specs *s, struct err *reterr) _must_use_;
 /* The cards that a spec names; NULL: it was not written. */
 const struct card_list *specs_find(const struct specs *s, struct str id);
 
-/* Whether the spec was written, and its file is still there. */
-bool specs_is_written(const struct specs *s, struct str id);
-
 /*
- * Writes the spec, unless it is there. A spec that was there before and has been removed is written
- * again. Makes the folder if it is missing. The error names the path and the reason. ERR_DENIED
- * also if others than root (and this process) may write to the folder.
+ * Writes the spec, unless it is there with this text, or with other cards. Makes the folder if it
+ * is missing. The error names the path and the reason. ERR_DENIED also if others than root (and
+ * this process) may write to the folder.
  */
 enum errc specs_put(struct specs *s, struct str id, const struct card_list *cards, struct str text,
-                    struct err *reterr) _must_use_;
+                    bool *ret_written, struct err *reterr) _must_use_;
 
 /* Removes all specs but those that are kept: begin, one call for each, end. End removes at most
  * SPECS_SWEEP_MAX files; false: others are left, call all three again. */

@@ -1,7 +1,7 @@
 /*
- * The command line of a program with commands, such as "cardpack-sim replay --seeds 3": a table of
- * the commands and one of the flags, for parsing, help and completion. Which words are flags, and
- * which flags go together, is up to the program.
+ * The command line of a program: a table of the flags, and one of the commands if it has them, as
+ * "cardpack-sim replay --seeds 3" does; for parsing, help and completion. Which words are flags,
+ * and which flags go together, is up to the program.
  */
 #pragma once
 
@@ -21,9 +21,12 @@ struct cli_flag {
     const char *text;
     cli_setter *set;   /* NULL: --help, which sets nothing */
     size_t field;      /* in args; the next ones: for the setters below */
-    const char *words; /* "table|json|csv" */
+    const char *words; /* "table|json|csv"; for another setter: what its error asks for */
     uint32_t min;
     uint32_t max;
+    /* For a program that reads all its settings so, and not only flags: */
+    const char *initial;  /* the value that it has by default; NULL: it is required */
+    const char *variable; /* of the environment; NULL: none */
 };
 
 /* What a row has after its text. The type of the field is checked. */

@@ -133,7 +133,7 @@ START_TEST(without_the_checkpoint_no_owner_is_known)
     set_pod(r, "p", "0", "Running", 1);
     load(&t, r);
     t.loaded = false;
-    t.n_slots = 0;
+    map_done(&t.devices);
     list(&found, &t, r, "p", RESOURCE, own);
     ck_assert_uint_eq(found.n, 1);
     ck_assert_int_eq((int)found.items[0].kind, USAGE_DIFFERS_CARDS);

@@ -10,18 +10,23 @@
 /* 100,000 devices, each named once, and as many answers. */
 #define CHECKPOINT_FILE_BYTES_MAX ((size_t)(16 * MIB))
 
+/* No random numbers: only the kubelet and our own plugin choose the keys. */
+static const struct map_seed checkpoint_file_seed = {UINT64_C(0x6b7562656c6574), 0};
+
 void checkpoint_file_init(struct checkpoint_file *t, struct str path, struct str resource,
                           const struct specs *specs)
 {
     *t = (struct checkpoint_file){.path = path, .resource = resource, .specs = specs};
     buf_init(&t->text, CHECKPOINT_FILE_BYTES_MAX);
     arena_init(&t->arena, 4 * CHECKPOINT_FILE_BYTES_MAX);
+    map_init(&t->devices, offsetof(struct checkpoint_file_device, id), checkpoint_file_seed);
 }
 
 void checkpoint_file_done(struct checkpoint_file *t)
 {
     buf_done(&t->text);
     arena_done(&t->arena);
+    map_done(&t->devices);
 }
 
 /* The cards that our answer named, in the variable that has the annotation's name, or the spec that
@@ -40,45 +45,20 @@ static void checkpoint_file_answer(struct checkpoint_file *t, const struct check
     card_list_read(indices, ret);
 }
 
-static uint64_t checkpoint_file_hash(struct str s)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < s.n; i++)
-        hash = (hash ^ (unsigned char)s.p[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
-static struct checkpoint_file_device *checkpoint_file_slot(const struct checkpoint_file *t,
-                                                           struct str id)
-{
-    size_t at = checkpoint_file_hash(id) & (t->n_slots - 1);
-    while (t->devices[at].id.p != NULL && !str_eq(t->devices[at].id, id))
-        at = (at + 1) & (t->n_slots - 1);
-    return &t->devices[at];
-}
-
 /* A container may have many thousands of devices, and each is looked up. */
-static void checkpoint_file_index(struct checkpoint_file *t, const struct checkpoint *read)
+static bool checkpoint_file_index(struct checkpoint_file *t, const struct checkpoint *read)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < read->n_entries; i++)
-        n += str_eq(read->entries[i].resource, t->resource) ? read->entries[i].n_ids : 0;
-    size_t slots = 1;
-    while (slots < 2 * n)
-        slots *= 2;
-    t->devices = arena_array(&t->arena, slots, sizeof(t->devices[0]));
-    if (n == 0 || t->devices == NULL)
-        return;
-    memset(t->devices, 0, slots * sizeof(t->devices[0]));
-    t->n_slots = slots;
     for (size_t i = 0; i < read->n_entries; i++) {
         const struct checkpoint_entry *e = &read->entries[i];
-        for (size_t k = 0; str_eq(e->resource, t->resource) && k < e->n_ids; k++) {
-            struct checkpoint_file_device *d = checkpoint_file_slot(t, e->ids[k]);
-            if (d->id.p == NULL)
-                *d = (struct checkpoint_file_device){e->ids[k], e};
+        size_t n = str_eq(e->resource, t->resource) ? e->n_ids : 0;
+        struct checkpoint_file_device *d = arena_array(&t->arena, n, sizeof(*d));
+        for (size_t k = 0; d != NULL && k < n; k++) { /* the arena keeps its failure */
+            d[k] = (struct checkpoint_file_device){e->ids[k], e};
+            if (map_get(&t->devices, d[k].id) == NULL && map_put(&t->devices, &d[k]) != OK)
+                return false;
         }
     }
+    return true;
 }
 
 static enum errc checkpoint_file_parse(struct checkpoint_file *t, struct err *reterr)
@@ -86,7 +66,7 @@ static enum errc checkpoint_file_parse(struct checkpoint_file *t, struct err *re
     struct checkpoint read = {.n_entries = 0};
     arena_reset(&t->arena);
     t->now = (struct checkpoint){.n_entries = 0};
-    t->n_slots = 0;
+    map_done(&t->devices);
     enum errc code = checkpoint_read(buf_str(&t->text), &t->arena, &read, reterr);
     if (code != OK)
         return code;
@@ -96,9 +76,11 @@ static enum errc checkpoint_file_parse(struct checkpoint_file *t, struct err *re
         if (str_eq(read.entries[i].resource, t->resource))
             checkpoint_file_answer(t, &read.entries[i], &t->cards[i], &t->ids[i]);
     }
-    checkpoint_file_index(t, &read);
-    if (arena_failed(&t->arena))
-        return err_set(reterr, arena_fault(&t->arena), "no room for it");
+    bool indexed = checkpoint_file_index(t, &read);
+    if (arena_failed(&t->arena) || !indexed) {
+        map_done(&t->devices);
+        return err_set(reterr, indexed ? arena_fault(&t->arena) : ERR_NOMEM, "no room for it");
+    }
     t->now = read;
     return OK;
 }
@@ -111,7 +93,7 @@ enum errc checkpoint_file_load(struct checkpoint_file *t, struct err *reterr)
         return OK;
     t->loaded = false;
     t->now = (struct checkpoint){.n_entries = 0}; /* views of the text */
-    t->n_slots = 0;
+    map_done(&t->devices);
     buf_clear(&t->text, MIB);
     struct err why = ERR_INIT;
     enum errc code = file_read_again(t->path, &t->text, &why);
@@ -130,7 +112,7 @@ enum errc checkpoint_file_load(struct checkpoint_file *t, struct err *reterr)
 
 static bool checkpoint_file_is_gone(const struct checkpoint_file *t, struct str uid)
 {
-    uint64_t hash = checkpoint_file_hash(uid);
+    uint64_t hash = map_hash(checkpoint_file_seed, uid);
     for (size_t i = 0; i < MIN_OF(t->n_gone, (size_t)CHECKPOINT_FILE_GONE_MAX); i++) {
         if (t->gone[i] == hash)
             return true;
@@ -167,7 +149,7 @@ bool checkpoint_file_apply(struct checkpoint_file *t, struct roster *r, bool aft
 void checkpoint_file_forget_pod(struct checkpoint_file *t, struct str uid)
 {
     if (!checkpoint_file_is_gone(t, uid))
-        t->gone[t->n_gone++ % CHECKPOINT_FILE_GONE_MAX] = checkpoint_file_hash(uid);
+        t->gone[t->n_gone++ % CHECKPOINT_FILE_GONE_MAX] = map_hash(checkpoint_file_seed, uid);
 }
 
 void checkpoint_file_forget(struct checkpoint_file *t, const struct roster *r)
@@ -182,5 +164,6 @@ void checkpoint_file_forget(struct checkpoint_file *t, const struct roster *r)
 const struct checkpoint_entry *checkpoint_file_owner(const struct checkpoint_file *t,
                                                      struct str device)
 {
-    return t->n_slots == 0 ? NULL : checkpoint_file_slot(t, device)->owner;
+    const struct checkpoint_file_device *d = map_get(&t->devices, device);
+    return d == NULL ? NULL : d->owner;
 }

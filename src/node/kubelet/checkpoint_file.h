@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
+#include "base/map.h"
 #include "kubelet/checkpoint.h"
 #include "node/kubelet/specs.h"
 #include "node/roster/roster.h"
@@ -14,7 +15,7 @@
 #define CHECKPOINT_FILE_GONE_MAX 512
 
 struct checkpoint_file_device {
-    struct str id; /* absent: a free slot */
+    struct str id;
     const struct checkpoint_entry *owner;
 };
 
@@ -27,9 +28,7 @@ struct checkpoint_file {
     struct checkpoint now;   /* views of text and arena */
     struct card_list *cards; /* of the entries of our resource; in the arena */
     struct str *ids;         /* of their specs; absent: the answer names cards */
-    struct checkpoint_file_device
-        *devices;   /* by the hash of the ID, of our resource; in the arena */
-    size_t n_slots; /* a power of two; 0: no devices */
+    struct map devices; /* struct checkpoint_file_device by ID, of our resource; in the arena */
     struct file_stamp stamp;
     bool loaded;
     bool there;                              /* the file exists */

@@ -1,6 +1,6 @@
 /*
- * A small cluster for test_evaluate_model.c and test_filter_model.c: random events of all kinds,
- * and requests of few shapes, so that the same shape is asked again after some events.
+ * A small cluster for test_evaluate_model.c: random events of all kinds, and requests of few
+ * shapes, so that the same shape is asked again after some events.
  */
 #pragma once
 

@@ -157,15 +157,19 @@ static void ask(struct inquiry *q)
     compare(q, &with, &without, scored);
 }
 
-/* Most of them are equal; some become too small for most pods, or have other models. */
+/* Most of them are equal; some become too small for most pods, have other models, or a table of
+ * cards that can't be read. */
 static void set_quiet(struct world *w, uint32_t i, bool equal)
 {
     static const char *const sizes[] = {"64", "64", "32", "2"};
+    bool torn = !equal && once_in(w, 6);
     const struct node_view v = {.name = str_of(quiet_nodes[i]),
                                 .mem = str_of(equal ? "64" : sizes[draw(w, COUNT_OF(sizes))]),
                                 .count = STR("4"),
                                 .cpu = STR("32"),
-                                .model = equal ? STR("A100") : ONE_OF(w, w_models)};
+                                .model = equal ? STR("A100") : ONE_OF(w, w_models),
+                                .has_cards = torn,
+                                .cards_fault = torn ? "the table is no \"JSON\"" : NULL};
     apply(w, "quiet node", &(struct cache_event){.type = CACHE_NODE_SET, .node = v});
 }
 
@@ -190,12 +194,12 @@ static void run_history(uint64_t seed, struct inquiry *q)
     cache_done(&q->cache);
 }
 
-/* Tables that can't be read and other dialects are not part of the world; NO_EXCLUSIVE and
- * NO_DEVICES are kube-scheduler's own. */
+/* Other dialects are not part of the world; NO_EXCLUSIVE and NO_DEVICES are kube-scheduler's own.
+ */
 static bool never_of_evaluate(enum verdict v)
 {
-    return v == VERDICT_BAD_CARDS || v == VERDICT_NO_EXCLUSIVE || v == VERDICT_NO_DEVICES ||
-           v == VERDICT_DIALECT || v == VERDICT_PLUGIN_ORDER || v == VERDICT_LOCKED;
+    return v == VERDICT_NO_EXCLUSIVE || v == VERDICT_NO_DEVICES || v == VERDICT_DIALECT ||
+           v == VERDICT_PLUGIN_ORDER || v == VERDICT_LOCKED;
 }
 
 START_TEST(the_memo_changes_no_answer)

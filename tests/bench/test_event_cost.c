@@ -233,8 +233,6 @@ START_TEST(the_largest_pod_costs_what_its_bytes_cost)
     (void)loop_free(l);
 }
 
-END_TEST
-
 /* Of `n` budgets in one namespace. */
 static double cost_of_deletions(unsigned n)
 {
@@ -267,8 +265,6 @@ START_TEST(a_deleted_budget_is_not_searched_for)
     ck_assert_msg(more <= 16 * FACTOR * once, "%.1f ms, and %.1f ms for 16 times as many", once,
                   more);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -377,8 +377,6 @@ START_TEST(a_step_of_each_kind_takes_as_long)
                   (unsigned long long)c.steps, usual.ns, (unsigned long long)usual.steps);
 }
 
-END_TEST
-
 /* Too much work for one request, for every handler: each of the kubelets of 60 nodes wrote its own
  * table. The last node, or the last model, may go beyond the limit. */
 static const struct row endless[] = {
@@ -421,8 +419,6 @@ START_TEST(every_handler_ends_at_the_limit)
     ck_assert_uint_le(steps, LIMIT_REQUEST_STEPS + LIMIT_REQUEST_STEPS / 16);
 }
 
-END_TEST
-
 /* inspect and cards count no steps: they write each card and each share of a pod once. Of four
  * times as many cards and pods nothing is a product. */
 START_TEST(what_is_listed_is_read_once)
@@ -439,8 +435,6 @@ START_TEST(what_is_listed_is_read_once)
     ck_assert_msg(more <= 8 * once, "%.0f ns, and %.0f ns for four times as much", once, more);
 }
 
-END_TEST
-
 START_TEST(a_request_takes_so_many_steps)
 {
     const struct row *row = &rows[_i];
@@ -449,8 +443,6 @@ START_TEST(a_request_takes_so_many_steps)
                   "%s: %llu steps of %llu", row->what, (unsigned long long)steps,
                   (unsigned long long)row->most);
 }
-
-END_TEST
 
 static const struct {
     handler *handle;
@@ -495,8 +487,6 @@ START_TEST(what_is_doubled_costs_twice_at_most)
                   (unsigned long long)once, (unsigned long long)twice);
 }
 
-END_TEST
-
 /* A bind concerns one node, and may search it to the end. */
 START_TEST(a_reservation_takes_so_many_steps)
 {
@@ -524,8 +514,6 @@ START_TEST(a_reservation_takes_so_many_steps)
     ck_assert_uint_gt(work.steps, LIMIT_CARDS);
     verbs_close(&d);
 }
-
-END_TEST
 
 int main(void)
 {

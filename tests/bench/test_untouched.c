@@ -152,8 +152,6 @@ START_TEST(nothing_else_is_touched)
     verbs_close(&a.verbs);
 }
 
-END_TEST
-
 /* Tests the access check. */
 START_TEST(a_touch_is_noticed)
 {
@@ -169,8 +167,6 @@ START_TEST(a_touch_is_noticed)
     ck_assert_uint_le(touched, NODES);
     verbs_close(&a.verbs);
 }
-
-END_TEST
 
 int main(void)
 {

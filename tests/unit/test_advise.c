@@ -57,8 +57,6 @@ START_TEST(names_the_annotation_and_the_nearest_one)
     ck_assert_uint_eq(posted, 2);
 }
 
-END_TEST
-
 START_TEST(tells_of_a_request_that_is_not_valid)
 {
     shown(pod_of("u", NULL), "container \"c\": too much");
@@ -69,8 +67,6 @@ START_TEST(tells_of_a_request_that_is_not_valid)
                      "UnknownAnnotation: annotation cardpack.io/x has no effect: cardpack does "
                      "not know it");
 }
-
-END_TEST
 
 /* Its node is closed: that concerns others, too, though it is bound. */
 START_TEST(tells_of_a_bound_pod_that_can_not_be_read)
@@ -84,8 +80,6 @@ START_TEST(tells_of_a_bound_pod_that_can_not_be_read)
     ck_assert_str_eq(last, "UnreadablePod: it can't be read: it is odd");
 }
 
-END_TEST
-
 START_TEST(tells_once)
 {
     for (unsigned i = 0; i < 3; i++)
@@ -96,8 +90,6 @@ START_TEST(tells_once)
     shown(pod_of("u", "cardpack.io/y"), NULL);
     ck_assert_uint_eq(posted, 3);
 }
-
-END_TEST
 
 START_TEST(is_silent_about_other_pods)
 {
@@ -114,8 +106,6 @@ START_TEST(is_silent_about_other_pods)
     ck_assert_uint_eq(posted, 0);
 }
 
-END_TEST
-
 START_TEST(cuts_a_long_name)
 {
     char key[400];
@@ -124,8 +114,6 @@ START_TEST(cuts_a_long_name)
     ck_assert_ptr_nonnull(strstr(last, "000... has no effect"));
     ck_assert_uint_lt(strlen(last), 256);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -62,8 +62,6 @@ START_TEST(reads_an_allocation_or_none)
     arena_done(&a);
 }
 
-END_TEST
-
 /* More entries than one of cardpack's pods has, and more text than these take. */
 START_TEST(an_allocation_has_a_ceiling)
 {
@@ -85,8 +83,6 @@ START_TEST(an_allocation_has_a_ceiling)
     ck_assert(!v.has_allocation);
     arena_done(&a);
 }
-
-END_TEST
 
 static const struct {
     struct placement there;
@@ -129,8 +125,6 @@ START_TEST(writes_what_is_held)
     mem_free(h);
 }
 
-END_TEST
-
 /* The largest allocation fits the ceiling of its text, and reading it back gives the same. */
 START_TEST(the_most_is_written_and_read_back)
 {
@@ -170,8 +164,6 @@ START_TEST(the_most_is_written_and_read_back)
     arena_done(&a);
 }
 
-END_TEST
-
 static const char pod[] = "{\"metadata\":{\"name\":\"p\",\"annotations\":{"
                           "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":8,"
                           "\\\"2\\\":8,\\\"\\\\u0033\\\":8}}\"}}}";
@@ -208,8 +200,6 @@ START_TEST(want_of_memory_is_the_readers_failure)
         arena_done(&a);
     }
 }
-
-END_TEST
 
 int main(void)
 {

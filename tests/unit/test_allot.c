@@ -142,8 +142,6 @@ START_TEST(a_pod_that_was_not_kept_is_listed_again)
     ck_assert_uint_eq(t.lists, 1);
 }
 
-END_TEST
-
 /* What an agent before this one sent may still be applied: a list that begins after that is sure.
  */
 START_TEST(a_list_ends_the_doubts)
@@ -171,8 +169,6 @@ START_TEST(a_list_ends_the_doubts)
     ck_assert_uint_eq(t.lists, 1);
 }
 
-END_TEST
-
 /* An answer was lost since that list began: its PATCH may come after the list. */
 START_TEST(a_lost_answer_needs_a_newer_list)
 {
@@ -187,8 +183,6 @@ START_TEST(a_lost_answer_needs_a_newer_list)
     ck_assert(roster_find(&t.allot->roster, STR("p"))->doubt);
 }
 
-END_TEST
-
 /* Its containers have their cards. */
 START_TEST(a_running_pod_needs_no_list)
 {
@@ -198,8 +192,6 @@ START_TEST(a_running_pod_needs_no_list)
     pass(POD_PATCHER_LATE_MS);
     ck_assert_uint_eq(t.lists, 0);
 }
-
-END_TEST
 
 /* The first checkpoint says which pods may run, so it is not read before they are known. */
 START_TEST(the_checkpoint_waits_for_the_first_list)
@@ -221,8 +213,6 @@ START_TEST(the_checkpoint_waits_for_the_first_list)
     allot_list_end(t.allot);
     ck_assert(t.allot->roster.checked && roster_find(&t.allot->roster, STR("p"))->lost);
 }
-
-END_TEST
 
 /* A pod runs, and the kubelet has lost its devices. An Allocate is for it only if a list shows no
  * other pod. */
@@ -246,8 +236,6 @@ START_TEST(a_running_pod_is_the_last_guess)
     ck_assert_uint_eq(call.replies, 1);
     ck_assert(str_eq(t.allot->roster.guess.pod->uid, _i == 1 ? STR("q") : STR("p")));
 }
-
-END_TEST
 
 /* A pod runs on card 0. The kubelet's checkpoint is not there any more. */
 static struct roster *run_on_0(void)
@@ -275,8 +263,6 @@ START_TEST(a_kubelet_that_starts_without_its_checkpoint)
     ck_assert(roster_find(r, STR("p"))->lost && !roster_find(r, STR("p"))->released);
 }
 
-END_TEST
-
 /* A list shows that a user has edited a running pod's annotations. If the checkpoint is lost before
  * the next one is read, only the roster knows where it runs. */
 START_TEST(an_edit_and_a_lost_checkpoint)
@@ -290,8 +276,6 @@ START_TEST(an_edit_and_a_lost_checkpoint)
     ck_assert_uint_eq(p->plan.grants[0].card, 0);
     ck_assert(!p->containers[0].given);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -24,8 +24,6 @@ START_TEST(announces_cards)
     ck_assert_uint_eq(announce_counts(t.announce)->nodes, 1);
 }
 
-END_TEST
-
 /* cardpack reads the table that is written, with its fields. */
 START_TEST(cardpack_reads_the_table)
 {
@@ -45,8 +43,6 @@ START_TEST(cardpack_reads_the_table)
     ck_assert_str_is(v.cards[1].profile, "1g.5gb");
     arena_done(&a);
 }
-
-END_TEST
 
 START_TEST(the_config_map_comes_first)
 {
@@ -70,8 +66,6 @@ START_TEST(the_config_map_comes_first)
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
 
-END_TEST
-
 START_TEST(events_on_the_node)
 {
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -93,8 +87,6 @@ START_TEST(events_on_the_node)
                       1);
     ck_assert_uint_eq(said("\"component\":\"cardpack-node\""), 3);
 }
-
-END_TEST
 
 /* The driver may say so after the XID; an administrator waits for that event. */
 START_TEST(an_event_when_a_card_begins_to_need_a_reset)
@@ -118,8 +110,6 @@ START_TEST(an_event_when_a_card_begins_to_need_a_reset)
         ck_assert_uint_eq(said("XID 140: by the driver it needs a reset"), i < 2 ? 0 : 1);
     }
 }
-
-END_TEST
 
 /* The kubelet starts without its checkpoint: it sets extended resources to 0. */
 static void kubelet_zeroes(void)
@@ -147,8 +137,6 @@ START_TEST(the_kubelet_zeroes_the_count)
     ck_assert_uint_eq(announce_counts(t.announce)->drifts, 3);
 }
 
-END_TEST
-
 /* It does so after our PATCH took effect, and before its answer arrives. */
 START_TEST(zeroed_while_a_patch_is_under_way)
 {
@@ -170,8 +158,6 @@ START_TEST(zeroed_while_a_patch_is_under_way)
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
 
-END_TEST
-
 /* An event of before the last PATCH is no drift. */
 START_TEST(a_watch_that_lags)
 {
@@ -190,8 +176,6 @@ START_TEST(a_watch_that_lags)
     ck_assert_uint_eq(announce_counts(t.announce)->drifts, 0);
 }
 
-END_TEST
-
 /* An administrator edits the annotation or the label. */
 START_TEST(others_edit_the_node)
 {
@@ -208,8 +192,6 @@ START_TEST(others_edit_the_node)
     pass(0);
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
-
-END_TEST
 
 /* For minutes: the kubelet is told after five seconds, everything is announced in the end, and the
  * requests are few. */
@@ -246,8 +228,6 @@ START_TEST(the_api_server_is_away)
     ck_assert(!announce_has_written(t.announce, 2));
 }
 
-END_TEST
-
 START_TEST(another_program_makes_the_config_map)
 {
     t.map_conflict = true;
@@ -255,8 +235,6 @@ START_TEST(another_program_makes_the_config_map)
     pass(0);
     ck_assert_str_eq(map_has(), "2");
 }
-
-END_TEST
 
 /* Of an earlier start; and someone deletes or changes it later. */
 START_TEST(an_old_config_map)
@@ -273,8 +251,6 @@ START_TEST(an_old_config_map)
     ck_assert_str_eq(map_has(), "2");
 }
 
-END_TEST
-
 START_TEST(the_node_is_not_there_yet)
 {
     t.refuse = 404;
@@ -284,8 +260,6 @@ START_TEST(the_node_is_not_there_yet)
     pass(20000);
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
-
-END_TEST
 
 START_TEST(an_api_server_that_drops_it)
 {
@@ -300,8 +274,6 @@ START_TEST(an_api_server_that_drops_it)
     pass(2 * WRITE_RETRY_MAX_MS);
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
-
-END_TEST
 
 /* The last card is gone from the hardware and from the state: nothing of it stays announced. */
 START_TEST(no_card_at_all)
@@ -318,8 +290,6 @@ START_TEST(no_card_at_all)
     ck_assert_uint_eq(announce_counts(t.announce)->drifts, 0);
 }
 
-END_TEST
-
 START_TEST(isolation_changes)
 {
     const struct announce_card one = {.index = 1, .units = 3, .numa = -1, .uuid = STR("GPU-c")};
@@ -329,8 +299,6 @@ START_TEST(isolation_changes)
     pass(0);
     node_has("1", "[{\"index\":1,\"memory\":3,\"uuid\":\"GPU-c\"}]", "driver-limits");
 }
-
-END_TEST
 
 /* cardpack does not guard such a node against swaps, so it must say so as long as it is true, and
  * no longer. */
@@ -363,8 +331,6 @@ START_TEST(late_binding_changes)
     ck_assert_str_eq(at(t.node, "metadata", "annotations", "cardpack.io/late-binding"), "(none)");
 }
 
-END_TEST
-
 static enum errc opens(void *ctx)
 {
     struct err e = ERR_INIT;
@@ -381,8 +347,6 @@ START_TEST(no_memory_to_open)
     ck_assert_uint_ge(fail_alloc_each(opens, NULL), 2);
 }
 
-END_TEST
-
 /* An allocation fails on the way: the same cards, announced again, arrive. */
 START_TEST(no_memory_on_the_way)
 {
@@ -395,8 +359,6 @@ START_TEST(no_memory_on_the_way)
     node_has("2", "[" FIRST "}," SECOND ILL "]", "none");
     ck_assert_str_eq(map_has(), "2");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -131,8 +131,6 @@ START_TEST(test_one_card)
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
 }
 
-END_TEST
-
 START_TEST(test_two_cards)
 {
     struct answer_settings s = {.disable_cgpu = true, .unit = {GIB}};
@@ -147,8 +145,6 @@ START_TEST(test_two_cards)
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n"
                   "env 1=CGPU_DISABLE 2=true\n");
 }
-
-END_TEST
 
 /* Both variables, because the runtime ignores one alone; the share of each card. */
 START_TEST(test_limits)
@@ -178,8 +174,6 @@ START_TEST(test_limits)
                   "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
 }
-
-END_TEST
 
 /* The answer names no card, and the spec has all that an answer with cards has. */
 START_TEST(test_late)
@@ -228,8 +222,6 @@ START_TEST(test_late)
     buf_done(&out);
 }
 
-END_TEST
-
 static void assert_spec(const struct answer_settings *s, const struct answer_want *w,
                         const char *expected)
 {
@@ -273,8 +265,6 @@ START_TEST(test_late_limits)
                      "\"options\":[\"rw\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}");
 }
 
-END_TEST
-
 /* The host of the test has two of the three common nodes: the third is left out. */
 /* One card alone: a process is the client of one MPS server. */
 START_TEST(test_mps)
@@ -309,8 +299,6 @@ START_TEST(test_mps)
                   "env 1=ALIYUN_COM_GPU_MEM_CONTAINER 2=6\n"
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
 }
-
-END_TEST
 
 START_TEST(test_nodes)
 {
@@ -358,8 +346,6 @@ START_TEST(test_nodes)
     forget(dev, "nvidia-uvm-tools");
     ck_assert_int_eq(rmdir(dev), 0);
 }
-
-END_TEST
 
 #define MOVED  "it would get a device node that is another card's by now"
 #define BEFORE "it got its cards before MPS served them, and would run without a limit"
@@ -412,8 +398,6 @@ START_TEST(test_stale)
     buf_done(&out);
 }
 
-END_TEST
-
 /* A container without the capability `compute` has no /dev/nvidia-uvm: /proc/devices of the host
  * decides, and without it CUDA would not start. */
 START_TEST(test_uvm)
@@ -445,8 +429,6 @@ START_TEST(test_uvm)
     ck_assert_int_eq(rmdir(dir), 0);
 }
 
-END_TEST
-
 /* Its minor number is not known: minor 0 would be another card's node. */
 START_TEST(test_unseen)
 {
@@ -465,8 +447,6 @@ START_TEST(test_unseen)
     uvm_close(dev);
     buf_done(&out);
 }
-
-END_TEST
 
 static const char *uvm_dev;
 
@@ -497,8 +477,6 @@ START_TEST(test_without_memory)
     ck_assert_uint_gt(fail_alloc_each(scenario, &w), 1);
     uvm_close(dev);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -41,8 +41,6 @@ START_TEST(gives_zeroed_aligned_memory)
     arena_done(&a);
 }
 
-END_TEST
-
 /* Bytes written to one allocation must survive all later allocations. */
 START_TEST(allocations_do_not_overlap)
 {
@@ -65,8 +63,6 @@ START_TEST(allocations_do_not_overlap)
     }
     arena_done(&a);
 }
-
-END_TEST
 
 static const struct {
     size_t max;
@@ -102,8 +98,6 @@ START_TEST(holds_its_ceiling)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(failure_sticks_until_reset)
 {
     struct arena a;
@@ -123,8 +117,6 @@ START_TEST(failure_sticks_until_reset)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(array_checks_the_product)
 {
     struct arena a;
@@ -136,8 +128,6 @@ START_TEST(array_checks_the_product)
     ck_assert(arena_failed(&a));
     arena_done(&a);
 }
-
-END_TEST
 
 START_TEST(grows_an_array)
 {
@@ -155,8 +145,6 @@ START_TEST(grows_an_array)
         ck_assert_uint_eq(numbers[i], i);
     arena_done(&a);
 }
-
-END_TEST
 
 /* Growing an array must not overwrite allocations made since, nor touch the old copy of an array
  * that was moved. */
@@ -183,8 +171,6 @@ START_TEST(grows_among_others)
     arena_done(&a);
 }
 
-END_TEST
-
 /* The last array grows without a copy, so reading a long list costs no repeated copies. */
 START_TEST(the_last_array_grows_where_it_stands)
 {
@@ -206,8 +192,6 @@ START_TEST(the_last_array_grows_where_it_stands)
     arena_done(&a);
 }
 
-END_TEST
-
 /* The chunk has more room than the ceiling allows. */
 START_TEST(an_array_does_not_grow_past_the_ceiling)
 {
@@ -223,8 +207,6 @@ START_TEST(an_array_does_not_grow_past_the_ceiling)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(dup_keeps_absent_and_empty_apart)
 {
     struct arena a;
@@ -239,8 +221,6 @@ START_TEST(dup_keeps_absent_and_empty_apart)
     ck_assert_str_is(copy, "text");
     arena_done(&a);
 }
-
-END_TEST
 
 /* The second run of the same work reuses the arena's memory: it allocates nothing. */
 START_TEST(steady_state_allocates_nothing)
@@ -262,8 +242,6 @@ START_TEST(steady_state_allocates_nothing)
     arena_done(&a);
 }
 
-END_TEST
-
 /* A reset frees the memory of one large request. */
 START_TEST(keeps_little_over_a_reset)
 {
@@ -279,8 +257,6 @@ START_TEST(keeps_little_over_a_reset)
     arena_done(&a);
     ck_assert_uint_eq(a.held, 0);
 }
-
-END_TEST
 
 static enum errc fill(void *ctx)
 {
@@ -307,8 +283,6 @@ START_TEST(survives_a_lack_of_memory)
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 2);
 }
 
-END_TEST
-
 START_TEST(tells_a_lack_of_memory_from_its_ceiling)
 {
     struct arena a;
@@ -325,8 +299,6 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(is_usable_after_a_lack_of_memory)
 {
     struct arena a;
@@ -338,8 +310,6 @@ START_TEST(is_usable_after_a_lack_of_memory)
     ck_assert_ptr_nonnull(arena_alloc(&a, 8));
     arena_done(&a);
 }
-
-END_TEST
 
 int main(void)
 {

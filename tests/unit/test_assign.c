@@ -70,8 +70,6 @@ START_TEST(victims_take_no_more_steps_than_room)
     rig_done(&rigs[1]);
 }
 
-END_TEST
-
 /* Each container is within the quota, but not both. */
 static const struct {
     const char *containers;
@@ -127,8 +125,6 @@ START_TEST(a_quota_counts_all_containers)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 /* On a node of four cards of 16, of which the first two have this much: where each container's
  * cards are. */
@@ -271,8 +267,6 @@ START_TEST(each_container_gets_its_own_cards)
     rig_done(&r);
 }
 
-END_TEST
-
 /* HAMi's scheduler counts the containers of a card, not its pods. */
 START_TEST(each_container_takes_a_place_of_its_card)
 {
@@ -301,8 +295,6 @@ START_TEST(each_container_takes_a_place_of_its_card)
     ck_assert_int_eq(fit_of(&r, TWO(HAMI("1", "1"), HAMI("1", "1")), "n", &there), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Of a pod whose only container with cards is an init container: the plugin limits it to what the
  * list says, and 0 would be no limit. */
@@ -343,8 +335,6 @@ START_TEST(an_init_container_alone_gets_its_amounts)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The sidecar must leave the card that only the last container can have. What the init container
  * between them could have otherwise makes no difference to that. */
 START_TEST(init_containers_do_not_multiply_the_search)
@@ -380,8 +370,6 @@ START_TEST(init_containers_do_not_multiply_the_search)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -146,8 +146,6 @@ START_TEST(who_is_served)
     gate_close(&g);
 }
 
-END_TEST
-
 /* A request with a newer token makes it look at the file; from then on the old token is
  * invalid. */
 START_TEST(a_token_that_is_replaced)
@@ -160,8 +158,6 @@ START_TEST(a_token_that_is_replaced)
     ck_assert_uint_eq(ask(&g, "", TOKEN), 401);
     gate_close(&g);
 }
-
-END_TEST
 
 static enum errc change(struct gate *g, const char *server, const char *key, const char *token,
                         struct authentication **draft)
@@ -202,8 +198,6 @@ START_TEST(changes_are_told)
     gate_close(&g);
 }
 
-END_TEST
-
 static void ends_streams(void *ctx)
 {
     const struct gate *g = ctx;
@@ -236,8 +230,6 @@ START_TEST(a_stream_ends_with_its_token)
     gate_close(&g);
 }
 
-END_TEST
-
 /* Each file is replaced by a pipe without a writer: no request may wait for the writer. */
 START_TEST(a_pipe_keeps_nobody_waiting)
 {
@@ -264,8 +256,6 @@ START_TEST(a_pipe_keeps_nobody_waiting)
     run_shell("cd \"$1\" && rm pipe a.crt a.key a.ca token", certificates_folder);
     gate_close(&g);
 }
-
-END_TEST
 
 /* Certificate and tokens change at the same moment, or neither does. */
 START_TEST(other_files_in_one_moment)
@@ -301,8 +291,6 @@ START_TEST(other_files_in_one_moment)
     gate_close(&g);
 }
 
-END_TEST
-
 /* Same files, but other names are admitted. */
 START_TEST(other_names_alone)
 {
@@ -323,8 +311,6 @@ START_TEST(other_names_alone)
     ck_assert_uint_ne(ask(&g, "client", NULL), 200);
     gate_close(&g);
 }
-
-END_TEST
 
 /* The client gets the refusal without its body being read; of a large body not even the end is
  * awaited. */
@@ -357,8 +343,6 @@ START_TEST(what_becomes_of_a_refused_body)
     gate_close(&g);
 }
 
-END_TEST
-
 START_TEST(refusals_are_told_with_a_count)
 {
     enum {
@@ -389,8 +373,6 @@ START_TEST(refusals_are_told_with_a_count)
     ck_assert_uint_lt(lines, REFUSED / 2);
     buf_done(&text);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -46,8 +46,6 @@ START_TEST(decodes)
     arena_done(&arena);
 }
 
-END_TEST
-
 START_TEST(needs_room)
 {
     struct str out = STR_NULL;
@@ -56,8 +54,6 @@ START_TEST(needs_room)
     ck_assert_int_eq(base64_decode(STR("Zm9vYmFyZm9vYmFy"), &arena, &out), ERR_LIMIT);
     arena_done(&arena);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -222,8 +222,6 @@ START_TEST(annotations_of_another_binding_are_replaced)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* For a pod without an allocation cardpack writes none: its one card is in the index. */
 START_TEST(one_card_needs_no_allocation)
 {
@@ -236,8 +234,6 @@ START_TEST(one_card_needs_no_allocation)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_pod_that_the_watch_shows_takes_one_write)
 {
     bind_fixture_open();
@@ -249,8 +245,6 @@ START_TEST(a_pod_that_the_watch_shows_takes_one_write)
     ck_assert_int_eq(used(), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* The watch has shown the pod's end, and will not show the pod again. */
 START_TEST(a_pod_that_has_ended_holds_no_card)
@@ -267,8 +261,6 @@ START_TEST(a_pod_that_has_ended_holds_no_card)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* The pod was looked up, deleted before the reservation, and created again: an API server before
  * 1.27 bound the new pod of that name. */
 START_TEST(a_pod_that_the_watch_never_shows_is_read_back)
@@ -283,8 +275,6 @@ START_TEST(a_pod_that_the_watch_never_shows_is_read_back)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(what_was_looked_up_and_is_there_is_confirmed)
 {
     bind_fixture_open();
@@ -297,8 +287,6 @@ START_TEST(what_was_looked_up_and_is_there_is_confirmed)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_pod_that_is_bound_there_already_succeeds)
 {
     bind_fixture_open();
@@ -307,8 +295,6 @@ START_TEST(a_pod_that_is_bound_there_already_succeeds)
     succeeds();
     bind_fixture_close();
 }
-
-END_TEST
 
 START_TEST(a_pod_without_room_is_told)
 {
@@ -320,8 +306,6 @@ START_TEST(a_pod_without_room_is_told)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_pod_that_is_bound_elsewhere_is_told)
 {
     bind_fixture_open();
@@ -332,8 +316,6 @@ START_TEST(a_pod_that_is_bound_elsewhere_is_told)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_pod_that_was_looked_up_is_told)
 {
     bind_fixture_open();
@@ -342,8 +324,6 @@ START_TEST(a_pod_that_was_looked_up_is_told)
     fails("the pod has ended");
     bind_fixture_close();
 }
-
-END_TEST
 
 START_TEST(a_binding_that_is_refused_is_told)
 {
@@ -357,8 +337,6 @@ START_TEST(a_binding_that_is_refused_is_told)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* The pod is gone, or the name is now another pod's: no event. */
 START_TEST(a_pod_that_is_not_there_is_not_told)
 {
@@ -368,8 +346,6 @@ START_TEST(a_pod_that_is_not_there_is_not_told)
     fails_untold("it's not equal with expected p");
     bind_fixture_close();
 }
-
-END_TEST
 
 static void is_told_where(const char *text)
 {
@@ -393,8 +369,6 @@ START_TEST(a_bound_pod_is_told_its_card)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_bound_pod_is_told_all_its_cards)
 {
     static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
@@ -413,8 +387,6 @@ START_TEST(a_bound_pod_is_told_all_its_cards)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_pod_that_may_not_be_there_is_not_told)
 {
     bind_fixture_open();
@@ -426,8 +398,6 @@ START_TEST(a_pod_that_may_not_be_there_is_not_told)
     fails_untold("no answer");
     bind_fixture_close();
 }
-
-END_TEST
 
 int main(void)
 {

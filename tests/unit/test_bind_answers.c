@@ -31,8 +31,6 @@ START_TEST(what_the_watch_shows_is_not_read)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(the_watch_shows_it_elsewhere)
 {
     bind_fixture_open();
@@ -46,8 +44,6 @@ START_TEST(the_watch_shows_it_elsewhere)
     ck_assert_int_eq(card_used(&fixture.rig, "m", 0), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* Another client has bound the pod to the same node, but chose another card. */
 START_TEST(a_read_shows_it_on_another_card)
@@ -64,8 +60,6 @@ START_TEST(a_read_shows_it_on_another_card)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_read_shows_it_elsewhere)
 {
     bind_fixture_open();
@@ -78,8 +72,6 @@ START_TEST(a_read_shows_it_elsewhere)
     ck_assert_int_eq(card_used(&fixture.rig, "m", 0), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- a pod that is edited while it is being bound ---- */
 
@@ -102,8 +94,6 @@ START_TEST(an_edit_of_something_else_costs_a_read)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* The watch shows the edit first. */
 START_TEST(the_version_that_the_watch_shows_is_sent)
 {
@@ -119,8 +109,6 @@ START_TEST(the_version_that_the_watch_shows_is_sent)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_larger_request_than_the_reserved_one_is_not_bound)
 {
     bind_fixture_open();
@@ -134,8 +122,6 @@ START_TEST(a_larger_request_than_the_reserved_one_is_not_bound)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_larger_request_that_the_watch_shows_is_not_bound)
 {
     bind_fixture_open();
@@ -148,8 +134,6 @@ START_TEST(a_larger_request_that_the_watch_shows_is_not_bound)
     ck_assert_int_eq(used(), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* An API server before 1.27 may still carry out the Binding in doubt: the card stays reserved. */
 START_TEST(a_changed_request_ends_no_doubt)
@@ -168,8 +152,6 @@ START_TEST(a_changed_request_ends_no_doubt)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_request_that_can_not_be_read_any_more)
 {
     bind_fixture_open();
@@ -183,8 +165,6 @@ START_TEST(a_request_that_can_not_be_read_any_more)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_look_up_shows_it_elsewhere)
 {
     bind_fixture_open();
@@ -195,8 +175,6 @@ START_TEST(a_look_up_shows_it_elsewhere)
     ck_assert_int_eq(used(), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* The token was rotated: cardpack reads the pod again with the new token. */
 START_TEST(a_look_up_with_a_token_that_was_rotated)
@@ -213,8 +191,6 @@ START_TEST(a_look_up_with_a_token_that_was_rotated)
     ck_assert_int_eq(used(), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* The API server refuses the new token, too. */
 START_TEST(a_look_up_with_a_token_that_is_refused)
@@ -234,8 +210,6 @@ START_TEST(a_look_up_with_a_token_that_is_refused)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
 {
     bind_fixture_open();
@@ -250,8 +224,6 @@ START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* A GET before the Binding found the pod. A later refusal of the Binding does not show that the pod
  * is gone. */
 START_TEST(what_was_read_before_the_binding_counts_no_more)
@@ -265,8 +237,6 @@ START_TEST(what_was_read_before_the_binding_counts_no_more)
     ck_assert_int_eq(used(), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- requests that contradict each other ---- */
 
@@ -285,8 +255,6 @@ START_TEST(a_second_request_for_another_node)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_name_that_is_not_the_uids)
 {
     bind_fixture_open();
@@ -295,8 +263,6 @@ START_TEST(a_name_that_is_not_the_uids)
     ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- when cardpack may not decide ---- */
 
@@ -309,8 +275,6 @@ START_TEST(not_ready)
     ck_assert_uint_eq(bind_active(fixture.binder), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* The term ended during the look-up. */
 START_TEST(unready_since_the_look_up)
@@ -325,8 +289,6 @@ START_TEST(unready_since_the_look_up)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* The term of a decision is the term in which the card was held. */
 START_TEST(the_term_of_the_reservation)
 {
@@ -338,8 +300,6 @@ START_TEST(the_term_of_the_reservation)
     ck_assert_uint_eq(call_of("c")->call->term, 5);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- memory ---- */
 
@@ -389,8 +349,6 @@ START_TEST(memory_fails_in_a_request)
     ck_assert_uint_gt(n_failed, 2);
 }
 
-END_TEST
-
 /* ---- events and logs ---- */
 
 START_TEST(the_load)
@@ -419,8 +377,6 @@ START_TEST(the_load)
     ck_assert_uint_eq(load.in_doubt, 1);
     bind_fixture_close();
 }
-
-END_TEST
 
 int main(void)
 {

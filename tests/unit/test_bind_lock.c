@@ -155,8 +155,6 @@ START_TEST(the_lock_comes_before_the_binding)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_refused_binding_leaves_no_lock)
 {
     open_node();
@@ -171,8 +169,6 @@ START_TEST(a_refused_binding_leaves_no_lock)
     ck_assert_uint_eq(server.patches, 2);
     bind_fixture_close();
 }
-
-END_TEST
 
 START_TEST(waits_for_the_lock_of_another_pod)
 {
@@ -189,8 +185,6 @@ START_TEST(waits_for_the_lock_of_another_pod)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(the_lock_of_another_pod_at_the_deadline)
 {
     open_node();
@@ -205,8 +199,6 @@ START_TEST(the_lock_of_another_pod_at_the_deadline)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(without_the_right_it_does_not_wait)
 {
     open_node();
@@ -217,8 +209,6 @@ START_TEST(without_the_right_it_does_not_wait)
     ck_assert_int_eq(used(), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* No Binding was sent, so there is no doubt about one; the lock may have been set. */
 START_TEST(the_deadline_comes_while_the_lock_is_being_set)
@@ -238,8 +228,6 @@ START_TEST(the_deadline_comes_while_the_lock_is_being_set)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* The Binding is sent again: the lock that is there is ours. */
 START_TEST(the_lock_is_checked_before_each_binding)
 {
@@ -256,8 +244,6 @@ START_TEST(the_lock_is_checked_before_each_binding)
     ck_assert(!posts("a") && a->answered == 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* The next pod waits while the first is reserved, and while the plugin has not served it. */
 START_TEST(one_pod_at_a_time)
@@ -286,8 +272,6 @@ START_TEST(one_pod_at_a_time)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* An earlier Binding took effect late: the plugin served the pod, before the lock was set again.
  * The read shows it, the watch does not yet. */
 START_TEST(a_read_shows_that_the_plugin_is_done)
@@ -307,8 +291,6 @@ START_TEST(a_read_shows_that_the_plugin_is_done)
     ck_assert_str_eq(server.lock, "");
     bind_fixture_close();
 }
-
-END_TEST
 
 /* What a GET answers while the lock can't be removed, and for how long. */
 static const struct {
@@ -340,8 +322,6 @@ START_TEST(the_lock_is_removed_later)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* After five minutes it keeps no pod from the node, and another scheduler may have replaced it. */
 START_TEST(gives_up_when_the_lock_is_too_old)
 {
@@ -365,8 +345,6 @@ START_TEST(gives_up_when_the_lock_is_too_old)
     serve_for(500);
     bind_fixture_close();
 }
-
-END_TEST
 
 static void bind_a(void)
 {
@@ -417,8 +395,6 @@ START_TEST(the_lock_of_a_pod_that_is_gone_is_removed)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* What is not a lock of a pod that is gone. */
 START_TEST(other_locks_are_left_alone)
 {
@@ -437,8 +413,6 @@ START_TEST(other_locks_are_left_alone)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(ends_while_it_locks_and_unlocks)
 {
     open_node();
@@ -452,8 +426,6 @@ START_TEST(ends_while_it_locks_and_unlocks)
     ck_assert_uint_eq(a->answered, 1);
     bind_fixture_close();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -198,8 +198,6 @@ START_TEST(follows_history)
     }
 }
 
-END_TEST
-
 START_TEST(retry_after_is_honoured)
 {
     struct bind_machine m;
@@ -208,8 +206,6 @@ START_TEST(retry_after_is_honoured)
     struct bind_input in = {.type = BIND_IN_POSTED, .post = POST_THROTTLED, .retry_after_ms = 9000};
     ck_assert_uint_ge(bind_step(&m, &in, 2).pause_ms, 9000);
 }
-
-END_TEST
 
 START_TEST(pauses_grow_and_are_bounded)
 {
@@ -229,8 +225,6 @@ START_TEST(pauses_grow_and_are_bounded)
     ck_assert_uint_le(longest, 4000);
 }
 
-END_TEST
-
 START_TEST(what_was_created_and_is_gone_holds_nothing)
 {
     struct bind_machine m;
@@ -242,8 +236,6 @@ START_TEST(what_was_created_and_is_gone_holds_nothing)
     struct bind_input gone = {.type = BIND_IN_READ, .seen = SEEN_GONE};
     ck_assert_int_eq(bind_step(&m, &gone, 9).action, BIND_DO_CANCEL);
 }
-
-END_TEST
 
 START_TEST(a_confirm_that_needs_a_read_goes_on)
 {
@@ -260,8 +252,6 @@ START_TEST(a_confirm_that_needs_a_read_goes_on)
     ck_assert(out.read_back);
 }
 
-END_TEST
-
 START_TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
 {
     struct bind_machine m;
@@ -277,8 +267,6 @@ START_TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
     ck_assert(out.answer);
 }
 
-END_TEST
-
 START_TEST(no_retry_after_holds_a_card_for_long)
 {
     struct bind_machine m;
@@ -290,8 +278,6 @@ START_TEST(no_retry_after_holds_a_card_for_long)
         .type = BIND_IN_READ, .seen = SEEN_NOTHING, .retry_after_ms = UINT64_MAX};
     ck_assert_uint_le(bind_step(&m, &turned_away, 6).pause_ms, 60000);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -31,8 +31,6 @@ START_TEST(throttled_and_the_cards_are_cordoned)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* The same change while the bind waits for its turn on the node. */
 START_TEST(queued_and_the_cards_are_cordoned)
 {
@@ -49,8 +47,6 @@ START_TEST(queued_and_the_cards_are_cordoned)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(throttled_and_nothing_has_changed)
 {
     bind_fixture_open();
@@ -64,8 +60,6 @@ START_TEST(throttled_and_nothing_has_changed)
     succeeds(a);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* A Retry-After longer than any of cardpack's back-offs counts. */
 START_TEST(throttled_for_as_long_as_is_asked)
@@ -81,8 +75,6 @@ START_TEST(throttled_for_as_long_as_is_asked)
     post_says("a", POST_CREATED, NULL);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- pods that wait ---- */
 
@@ -128,8 +120,6 @@ START_TEST(a_second_request_gets_a_deadline_of_its_own)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* A second request sets a new deadline: cardpack sends the same Binding again. Before, it only read
  * the pod. */
 START_TEST(a_second_request_is_served_by_another_post)
@@ -154,8 +144,6 @@ START_TEST(a_second_request_is_served_by_another_post)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* Both requests get answers from one Binding. */
 START_TEST(two_requests_share_a_binding)
 {
@@ -171,8 +159,6 @@ START_TEST(two_requests_share_a_binding)
     ck_assert_int_eq(used(), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- the node's turn ---- */
 
@@ -199,8 +185,6 @@ START_TEST(one_posts_on_a_node_at_a_time)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(the_oldest_is_next)
 {
     bind_fixture_open();
@@ -215,8 +199,6 @@ START_TEST(the_oldest_is_next)
     post_says("c", POST_CREATED, NULL);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* Binds post in the order of their reservations, not of their requests: a look-up delays the
  * reservation. */
@@ -234,8 +216,6 @@ START_TEST(who_was_looked_up_is_behind)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* A deadline ends the turn and cancels its call. */
 START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
 {
@@ -251,8 +231,6 @@ START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
     ck_assert_ptr_null(call_of("a"));
     bind_fixture_close();
 }
-
-END_TEST
 
 /* A gave up its turn when its result was in doubt. B posts at the moment when a new request wakes
  * A. */
@@ -279,8 +257,6 @@ START_TEST(who_is_in_doubt_waits_for_its_turn)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* A GET needs no turn: it runs beside another pod's Binding. */
 START_TEST(who_is_in_doubt_reads_beside_another)
 {
@@ -292,8 +268,6 @@ START_TEST(who_is_in_doubt_reads_beside_another)
     ck_assert(posts("b") && reads("a"));
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- error texts ---- */
 
@@ -327,8 +301,6 @@ START_TEST(a_refusal_is_not_forgotten_for_a_read)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(a_refusal_after_a_look_up)
 {
     bind_fixture_open();
@@ -341,8 +313,6 @@ START_TEST(a_refusal_after_a_look_up)
     ck_assert_int_eq(used(), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* A proxy sent the Binding twice: the pod was bound and deleted gracefully, then the second copy
  * arrived. */
@@ -357,8 +327,6 @@ START_TEST(a_refusal_of_a_second_copy_frees_no_card)
     ck_assert_int_eq(used(), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* ---- the watch shows the result before the turn comes ---- */
 
@@ -376,8 +344,6 @@ START_TEST(queued_and_bound_elsewhere_meanwhile)
     ck_assert_int_eq(used(), 8);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* cardpack sends no Binding for a pod that holds no card any more; only a GET shows what happened
  * to the pod. */
@@ -397,8 +363,6 @@ START_TEST(queued_and_ended_meanwhile)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(unauthorized_and_bound_meanwhile)
 {
     bind_fixture_open();
@@ -411,8 +375,6 @@ START_TEST(unauthorized_and_bound_meanwhile)
     bind_fixture_close();
 }
 
-END_TEST
-
 START_TEST(who_never_had_a_turn_is_told_so)
 {
     bind_fixture_open();
@@ -424,8 +386,6 @@ START_TEST(who_never_had_a_turn_is_told_so)
     says(b, "the binds to this node before it took too long");
     bind_fixture_close();
 }
-
-END_TEST
 
 /* After a rotation of the token cardpack sends one more Binding, not two. */
 START_TEST(a_token_is_read_anew_once)
@@ -441,8 +401,6 @@ START_TEST(a_token_is_read_anew_once)
     ck_assert_int_eq(used(), 0);
     bind_fixture_close();
 }
-
-END_TEST
 
 /* The term is over: the answer is the backend's refusal, not the cache's. */
 START_TEST(in_another_term_the_backend_refuses)
@@ -460,8 +418,6 @@ START_TEST(in_another_term_the_backend_refuses)
     bind_fixture_close();
 }
 
-END_TEST
-
 /* At shutdown every request gets an answer, and no call stays under way. */
 START_TEST(all_are_answered_at_the_end)
 {
@@ -474,8 +430,6 @@ START_TEST(all_are_answered_at_the_end)
     ck_assert_ptr_null(call_of("a"));
     bind_fixture_close();
 }
-
-END_TEST
 
 int main(void)
 {

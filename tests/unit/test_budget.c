@@ -149,8 +149,6 @@ START_TEST(selects_by_labels)
     budgets_done(&b);
 }
 
-END_TEST
-
 /* ---- how evictions count ---- */
 
 static struct budget_pod pod_of(const char *namespace, const char *name,
@@ -218,8 +216,6 @@ START_TEST(counts_what_is_left)
     budgets_done(&b);
 }
 
-END_TEST
-
 START_TEST(counting_begins_with_a_round)
 {
     struct budgets b;
@@ -227,8 +223,6 @@ START_TEST(counting_begins_with_a_round)
     budgets_init(&b, seed);
     (void)budgets_count(&b, &pod);
 }
-
-END_TEST
 
 /* ---- limits ---- */
 
@@ -272,8 +266,6 @@ START_TEST(all_together_are_bounded)
     budgets_done(&b);
 }
 
-END_TEST
-
 /* ---- lists ---- */
 
 static void set_name(struct budgets *b, const char *namespace, const char *name)
@@ -316,8 +308,6 @@ START_TEST(a_list_sweeps_what_it_lacks)
     budgets_done(&b);
 }
 
-END_TEST
-
 START_TEST(a_torn_list_sweeps_nothing)
 {
     struct budgets b;
@@ -335,8 +325,6 @@ START_TEST(a_torn_list_sweeps_nothing)
     ck_assert(!knows(&b, "x", "1"));
     budgets_done(&b);
 }
-
-END_TEST
 
 /* ---- memory ---- */
 
@@ -384,8 +372,6 @@ START_TEST(survives_a_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(set_many, NULL), 60);
 }
-
-END_TEST
 
 int main(void)
 {

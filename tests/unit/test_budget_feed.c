@@ -256,8 +256,6 @@ START_TEST(follows_the_api_server)
     ck_assert_uint_eq(times_logged("can't read PodDisruptionBudgets: "), cases[_i].told);
 }
 
-END_TEST
-
 static bool asked(void *ctx)
 {
     return rig.server.n_requests >= *(const size_t *)ctx;
@@ -272,8 +270,6 @@ START_TEST(is_freed_in_every_state)
     run_until(rig.loop, asked, &n);
     run_turns(rig.loop, _i % 3);
 }
-
-END_TEST
 
 struct shortage {
     size_t nth;
@@ -318,8 +314,6 @@ START_TEST(a_lack_of_memory_is_made_up_for)
     ck_assert_uint_gt(s.nth, 3);
 }
 
-END_TEST
-
 static enum errc make_and_free(void *ctx)
 {
     struct budget_feed *f = NULL;
@@ -336,8 +330,6 @@ START_TEST(is_made_whole_or_not_at_all)
     start(RETRY_PATH, NULL, 0);
     ck_assert_uint_gt(fail_alloc_each(make_and_free, NULL), 3);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -88,8 +88,6 @@ START_TEST(a_budget_without_memory_for_it_is_listed_again)
     ck_assert_uint_gt(n_lost, 0);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("budget_lost");

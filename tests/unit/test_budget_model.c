@@ -210,8 +210,6 @@ START_TEST(counts_as_a_naive_model)
     }
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("budget_model");

@@ -33,8 +33,6 @@ START_TEST(appends)
     buf_done(&b);
 }
 
-END_TEST
-
 START_TEST(empty_is_not_absent)
 {
     struct buf b;
@@ -44,8 +42,6 @@ START_TEST(empty_is_not_absent)
     buf_done(&b);
     ck_assert_ptr_nonnull(buf_str(&b).p);
 }
-
-END_TEST
 
 /* Each call needs n bytes of room, and without it must leave the buf unchanged. */
 static void put_ten(struct buf *b)
@@ -100,8 +96,6 @@ START_TEST(holds_its_ceiling_and_drops_whole)
     }
 }
 
-END_TEST
-
 START_TEST(no_ceiling_overflows)
 {
     struct buf b;
@@ -113,8 +107,6 @@ START_TEST(no_ceiling_overflows)
     ck_assert(!buf_reserve(&b, SIZE_MAX));
     buf_done(&b);
 }
-
-END_TEST
 
 START_TEST(reserves)
 {
@@ -129,8 +121,6 @@ START_TEST(reserves)
     buf_done(&b);
 }
 
-END_TEST
-
 START_TEST(growth_is_geometric)
 {
     struct buf b;
@@ -142,8 +132,6 @@ START_TEST(growth_is_geometric)
     ck_assert_uint_le(fail_alloc_count(), 14);
     buf_done(&b);
 }
-
-END_TEST
 
 START_TEST(clear_keeps_what_it_may)
 {
@@ -159,8 +147,6 @@ START_TEST(clear_keeps_what_it_may)
     ck_assert_str_is(buf_str(&b), "again");
     buf_done(&b);
 }
-
-END_TEST
 
 static enum errc fill(void *ctx)
 {
@@ -183,8 +169,6 @@ START_TEST(survives_a_lack_of_memory)
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 3);
 }
 
-END_TEST
-
 START_TEST(tells_a_lack_of_memory_from_its_ceiling)
 {
     struct buf b;
@@ -201,8 +185,6 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
     buf_done(&b);
 }
 
-END_TEST
-
 /* Bytes from before the failure stay readable. */
 START_TEST(keeps_its_bytes_without_memory)
 {
@@ -215,8 +197,6 @@ START_TEST(keeps_its_bytes_without_memory)
     ck_assert(buf_failed(&b));
     buf_done(&b);
 }
-
-END_TEST
 
 /* Each way to drop its content leaves the caller's array usable, and frees nothing. */
 START_TEST(on_an_array)
@@ -246,8 +226,6 @@ START_TEST(on_an_array)
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -33,8 +33,6 @@ START_TEST(a_pod_goes_its_usual_way)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The watch may show the bound pod before the answer to its Binding arrives. */
 START_TEST(watch_and_answer_come_in_any_order)
 {
@@ -53,8 +51,6 @@ START_TEST(watch_and_answer_come_in_any_order)
     ck_assert_int_eq(card_used(&r, "n", 0), 16);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_cancel_gives_the_card_back)
 {
@@ -76,8 +72,6 @@ START_TEST(a_cancel_gives_the_card_back)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(nobody_holds_two_cards)
 {
     struct rig r;
@@ -90,8 +84,6 @@ START_TEST(nobody_holds_two_cards)
     ck_assert_int_eq(node_of(&r, "m")->used, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(gone_is_told_by_uid_alone) /* A6, A11 */
 {
@@ -107,8 +99,6 @@ START_TEST(gone_is_told_by_uid_alone) /* A6, A11 */
     ck_assert(!r.fx.changed);
     rig_done(&r);
 }
-
-END_TEST
 
 static void set_named(struct rig *r, const char *uid, const char *node)
 {
@@ -137,8 +127,6 @@ START_TEST(one_name_twice_is_two_pods) /* A9: a StatefulSet creates its pod agai
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_deletion_timestamp_frees_nothing) /* A10 */
 {
     struct rig r;
@@ -151,8 +139,6 @@ START_TEST(a_deletion_timestamp_frees_nothing) /* A10 */
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     rig_done(&r);
 }
-
-END_TEST
 
 /* `card` -1: no card; only the node is charged. */
 static const struct {
@@ -186,8 +172,6 @@ START_TEST(the_spec_says_how_much_the_annotation_which_card) /* A17, A18, A19 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(annotations_of_an_unbound_pod_mean_nothing) /* A17 */
 {
     struct rig r;
@@ -200,8 +184,6 @@ START_TEST(annotations_of_an_unbound_pod_mean_nothing) /* A17 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(an_unreadable_request_is_told_and_not_offered)
 {
     struct rig r;
@@ -212,8 +194,6 @@ START_TEST(an_unreadable_request_is_told_and_not_offered)
     ck_assert_int_eq(pod_of(&r, "a")->request->mem, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(pods_that_want_nothing_are_not_kept)
 {
@@ -228,8 +208,6 @@ START_TEST(pods_that_want_nothing_are_not_kept)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(init_containers_count) /* A25 */
 {
     struct rig r;
@@ -238,8 +216,6 @@ START_TEST(init_containers_count) /* A25 */
     ck_assert_int_eq(card_used(&r, "n", 1), 8);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(the_object_wins_over_the_reservation)
 {
@@ -257,8 +233,6 @@ START_TEST(the_object_wins_over_the_reservation)
     ck_assert_int_eq(card_used(&r, "m", 1), 0);
     rig_done(&r);
 }
-
-END_TEST
 
 /* An unbound object does not show that a Binding under way failed. */
 START_TEST(an_older_object_gives_nothing_back)
@@ -278,8 +252,6 @@ START_TEST(an_older_object_gives_nothing_back)
     ck_assert_int_eq(card_used(&r, "n", 0), 0);
     rig_done(&r);
 }
-
-END_TEST
 
 /*
  * API servers before 1.27 ignore a Binding's UID: a Binding under way may still bind the next pod
@@ -303,8 +275,6 @@ START_TEST(a_reservation_outlives_its_pod_until_it_is_resolved)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_confirmed_pod_that_is_deleted_is_gone)
 {
     struct rig r;
@@ -316,8 +286,6 @@ START_TEST(a_confirmed_pod_that_is_deleted_is_gone)
     ck_assert_int_eq(confirm(&r, "a", true), ERR_NOTFOUND);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(assume_time_only_grows) /* A28 */
 {
@@ -342,8 +310,6 @@ START_TEST(assume_time_only_grows) /* A28 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(assume_time_follows_what_others_wrote) /* A28: of others */
 {
     struct rig r;
@@ -357,8 +323,6 @@ START_TEST(assume_time_follows_what_others_wrote) /* A28: of others */
     ck_assert_uint_eq(r.fx.assume_ns, 8001);
     rig_done(&r);
 }
-
-END_TEST
 
 static const char *const hostile_times[] = {
     "18446744073709551615",
@@ -386,8 +350,6 @@ START_TEST(hostile_times_leave_room_for_ours) /* A28 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_read_shows_where_a_pod_was_bound)
 {
     struct rig r;
@@ -408,8 +370,6 @@ START_TEST(a_read_shows_where_a_pod_was_bound)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The answer to a GET may be older than what the watch has shown: then it changes nothing. */
 START_TEST(a_read_is_no_news_beside_the_watch)
 {
@@ -429,8 +389,6 @@ START_TEST(a_read_is_no_news_beside_the_watch)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(every_pod_can_be_walked)
 {
     struct rig r;
@@ -445,8 +403,6 @@ START_TEST(every_pod_can_be_walked)
     ck_assert_uint_eq(n, 3);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -346,8 +346,6 @@ START_TEST(an_event_happens_whole_or_not_at_all)
     ck_assert_uint_le(most, 8);
 }
 
-END_TEST
-
 /* Events that free memory, and events that resolve a reservation, need no memory. */
 START_TEST(most_events_can_not_fail)
 {
@@ -368,8 +366,6 @@ START_TEST(most_events_can_not_fail)
     fail_alloc_disarm();
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

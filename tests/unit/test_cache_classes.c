@@ -57,8 +57,6 @@ START_TEST(implicit_names_of_classes_with_cards_are_counted)
     rig_done(&r);
 }
 
-END_TEST
-
 /* On every node, also where nvidia.com/gpu is another plugin's, or pods share the cards. */
 START_TEST(devices_of_a_class_end_with_the_cards)
 {
@@ -94,8 +92,6 @@ START_TEST(devices_of_a_class_end_with_the_cards)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A node of DRA alone: cardpack knows no card of it, so it can't say that none is left. */
 START_TEST(devices_of_an_unknown_card_have_no_limit)
 {
@@ -123,8 +119,6 @@ START_TEST(devices_of_an_unknown_card_have_no_limit)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Pods may be seen before their node, or be left after it. */
 START_TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
 {
@@ -145,8 +139,6 @@ START_TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
     ck_assert_int_eq(plan_evaluate(node_of(&r, "n1"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Each replica needs other cards than the claims that there are. */
 START_TEST(replicas_add_to_the_claims)
@@ -174,8 +166,6 @@ START_TEST(replicas_add_to_the_claims)
     arena_done(&a);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

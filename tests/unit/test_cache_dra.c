@@ -113,8 +113,6 @@ START_TEST(a_held_device_takes_its_card)
     }
 }
 
-END_TEST
-
 START_TEST(a_claim_without_allocation_releases)
 {
     struct rig r;
@@ -133,8 +131,6 @@ START_TEST(a_claim_without_allocation_releases)
     ck_assert_uint_eq(r.cache.dra.claims.n, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A driver restarts: the kubelet deletes its slices, and the pods go on. */
 START_TEST(a_card_stays_held_without_its_slice)
@@ -162,8 +158,6 @@ START_TEST(a_card_stays_held_without_its_slice)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_list_drops_what_it_does_not_name)
 {
     struct rig r;
@@ -187,8 +181,6 @@ START_TEST(a_list_drops_what_it_does_not_name)
     ck_assert_str_eq(cards_of(&r), "0 0 ");
     rig_done(&r);
 }
-
-END_TEST
 
 static enum verdict fits(const struct rig *r, int64_t mem)
 {
@@ -225,8 +217,6 @@ START_TEST(shared_pods_get_no_card_that_is_held)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(cards_are_set_aside_for_dra)
 {
     struct rig r;
@@ -245,8 +235,6 @@ START_TEST(cards_are_set_aside_for_dra)
     ck_assert_uint_eq(node_of(&r, "n1")->sizes->bad_tokens, 1);
     rig_done(&r);
 }
-
-END_TEST
 
 /* nvidia.com/gpu by a DeviceClass: claims say which cards are taken, so both kinds of pods run. */
 START_TEST(whole_cards_by_dra_are_not_exclusive)
@@ -275,8 +263,6 @@ START_TEST(whole_cards_by_dra_are_not_exclusive)
     ck_assert(!node_of(&r, "n1")->delegated);
     rig_done(&r);
 }
-
-END_TEST
 
 /* The plugin may have been removed, or not come back yet, since it gave out cards: only the status
  * of a pod tells that a claim serves it. */
@@ -324,8 +310,6 @@ START_TEST(cards_of_a_plugin_that_is_gone_stay_taken)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(devices_are_counted)
 {
     struct rig r;
@@ -344,8 +328,6 @@ START_TEST(devices_are_counted)
     ck_assert(n[DRA_CARD] == 0 && n[DRA_NO_CARD] == 2 && n[DRA_UNKNOWN] == 1);
     rig_done(&r);
 }
-
-END_TEST
 
 static const struct {
     const char *text;
@@ -373,8 +355,6 @@ START_TEST(pci_addresses_have_two_forms)
     ck_assert_uint_eq(dra_pci(str_of(addresses[_i].text)), then);
 }
 
-END_TEST
-
 /* ---- each allocation fails ---- */
 
 static enum errc fill(void *ctx)
@@ -401,8 +381,6 @@ START_TEST(each_allocation_may_fail)
 {
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 8);
 }
-
-END_TEST
 
 /* ---- random histories against a plain list of what was said ---- */
 
@@ -498,8 +476,6 @@ START_TEST(random_histories_agree_with_a_plain_list)
         step(&r, &s, &rng);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

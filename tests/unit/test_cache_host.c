@@ -51,8 +51,6 @@ START_TEST(a_pod_with_cards_is_charged_from_its_reservation_on)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_pod_without_cards_is_charged_while_it_is_bound_and_runs)
 {
     struct rig r;
@@ -82,8 +80,6 @@ START_TEST(a_pod_without_cards_is_charged_while_it_is_bound_and_runs)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_list_drops_those_that_it_lacks)
 {
     struct rig r;
@@ -108,8 +104,6 @@ START_TEST(a_list_drops_those_that_it_lacks)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_pod_may_become_one_of_the_other_kind)
 {
     struct rig r;
@@ -126,8 +120,6 @@ START_TEST(a_pod_may_become_one_of_the_other_kind)
     }
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_node_may_come_after_its_pods)
 {
@@ -152,8 +144,6 @@ START_TEST(a_node_may_come_after_its_pods)
     rig_done(&r);
 }
 
-END_TEST
-
 /* What is not known is no limit. */
 START_TEST(an_amount_that_a_node_does_not_have_is_unknown)
 {
@@ -172,8 +162,6 @@ START_TEST(an_amount_that_a_node_does_not_have_is_unknown)
     }
 }
 
-END_TEST
-
 START_TEST(nothing_is_left_of_a_node_that_is_full_or_has_shrunk)
 {
     struct rig r;
@@ -190,8 +178,6 @@ START_TEST(nothing_is_left_of_a_node_that_is_full_or_has_shrunk)
     check_left(&r, 0, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 /* However large the amounts are, what is charged is taken away exactly. */
 START_TEST(a_sum_beyond_any_node_comes_back)
@@ -215,8 +201,6 @@ START_TEST(a_sum_beyond_any_node_comes_back)
     ck_assert(host_is_zero(sum));
     rig_done(&r);
 }
-
-END_TEST
 
 /* Cards that are kept for a pending pod stay kept, and nothing that could be placed has changed. */
 START_TEST(a_resize_of_cpu_alone_changes_no_placement)
@@ -243,8 +227,6 @@ START_TEST(a_resize_of_cpu_alone_changes_no_placement)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(an_edit_during_a_reservation_counts_after_it)
 {
     struct rig r;
@@ -260,8 +242,6 @@ START_TEST(an_edit_during_a_reservation_counts_after_it)
     ck_assert_int_eq(pod_of(&r, "a")->request->host.cpu, 3000);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Two objects of one name, or of one node at two times, must not be taken for one. */
 START_TEST(a_version_is_never_given_again)
@@ -281,8 +261,6 @@ START_TEST(a_version_is_never_given_again)
     ck_assert(node_of(&r, "m")->version == m);
     rig_done(&r);
 }
-
-END_TEST
 
 static void moves(struct rig *r, uint64_t *version, const char *what)
 {
@@ -338,8 +316,6 @@ START_TEST(each_change_moves_the_version)
     ck_assert_uint_eq(node_of(&r, "n")->version, version);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -95,8 +95,6 @@ START_TEST(only_who_weighs_more_takes_it)
     rig_done(&r);
 }
 
-END_TEST
-
 static void is_bound(struct rig *r)
 {
     SHOW(r, .uid = "a", .mem = "12", .priority = 5, .node = "m");
@@ -166,8 +164,6 @@ START_TEST(it_ends_with)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_nomination_yields_to_it)
 {
     struct rig r;
@@ -190,8 +186,6 @@ START_TEST(a_nomination_yields_to_it)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_pod_has_one_at_most)
 {
     struct rig r;
@@ -209,8 +203,6 @@ START_TEST(a_pod_has_one_at_most)
     ck_assert_ptr_null(cache_node(&r.cache, STR("m")));
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(nothing_is_kept_that_is_not_there)
 {
@@ -231,8 +223,6 @@ START_TEST(nothing_is_kept_that_is_not_there)
     ck_assert_int_eq(card_used(&r, "n", 1), 10);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(without_memory_it_is_as_it_was)
 {
@@ -259,8 +249,6 @@ START_TEST(without_memory_it_is_as_it_was)
         }
     }
 }
-
-END_TEST
 
 int main(void)
 {

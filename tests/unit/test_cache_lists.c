@@ -29,8 +29,6 @@ START_TEST(what_a_list_lacks_is_gone)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(the_three_lists_are_apart)
 {
     struct rig r;
@@ -54,8 +52,6 @@ START_TEST(the_three_lists_are_apart)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_list_that_broke_off_removes_nothing)
 {
     struct rig r;
@@ -71,8 +67,6 @@ START_TEST(a_list_that_broke_off_removes_nothing)
     ck_assert(!pod_known(&r, "a") && pod_known(&r, "b"));
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_reservation_made_during_a_list_survives)
 {
@@ -91,8 +85,6 @@ START_TEST(a_reservation_made_during_a_list_survives)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(the_watch_after_the_list_dispels_the_doubt)
 {
     struct rig r;
@@ -104,8 +96,6 @@ START_TEST(the_watch_after_the_list_dispels_the_doubt)
     ck_assert_int_eq(confirm(&r, "a", false), OK);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_reservation_that_a_later_list_lacks_needs_a_read)
 {
@@ -122,8 +112,6 @@ START_TEST(a_reservation_that_a_later_list_lacks_needs_a_read)
     ck_assert(!pod_known(&r, "a"));
     rig_done(&r);
 }
-
-END_TEST
 
 /* A GET that was under way when the list came may be older than the list. */
 START_TEST(a_read_must_be_younger_than_the_doubt)
@@ -143,8 +131,6 @@ START_TEST(a_read_must_be_younger_than_the_doubt)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The pod was bound, deleted and then listed, all before the answer to its Binding arrived. */
 START_TEST(a_confirmation_does_not_hide_a_pod_from_the_list)
 {
@@ -160,8 +146,6 @@ START_TEST(a_confirmation_does_not_hide_a_pod_from_the_list)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_confirmed_pod_that_the_list_names_stays)
 {
     struct rig r;
@@ -175,8 +159,6 @@ START_TEST(a_confirmed_pod_that_the_list_names_stays)
     ck_assert_int_eq(card_used(&r, "n", 0), 8);
     rig_done(&r);
 }
-
-END_TEST
 
 /* The pod first appeared during a list that lacks it, and its Binding is confirmed: the pod is
  * either newer than the list, or deleted. */
@@ -201,8 +183,6 @@ START_TEST(what_a_list_can_not_prove_is_told)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Between begin and end there is no watch; the answer to a GET is not an entry of the list. */
 START_TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
 {
@@ -216,8 +196,6 @@ START_TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
     ck_assert(!pod_known(&r, "a"));
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_pod_canceled_during_a_list_is_swept_if_unnamed)
 {
@@ -235,8 +213,6 @@ START_TEST(a_pod_canceled_during_a_list_is_swept_if_unnamed)
     ck_assert(!pod_known(&r, "a") && pod_known(&r, "b"));
     rig_done(&r);
 }
-
-END_TEST
 
 /* An object that found no memory is missing from the list because of cardpack: it is not
  * removed. */
@@ -269,8 +245,6 @@ START_TEST(a_list_that_lost_an_object_removes_nothing)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_long_list_is_swept_whole)
 {
     struct rig r;
@@ -302,8 +276,6 @@ START_TEST(a_long_list_is_swept_whole)
     ck_assert_uint_eq(r.cache.pods.n, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

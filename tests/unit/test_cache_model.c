@@ -540,8 +540,6 @@ START_TEST(agrees_with_the_model)
               (refused[VERDICT_QUOTA] > 50 && refused[VERDICT_QUOTA_DENIED] > 50));
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("cache_model");

@@ -19,8 +19,6 @@ START_TEST(a_shrunk_node_does_not_wrap_around) /* A1 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_resize_counts_at_once) /* A3 */
 {
     struct rig r;
@@ -36,8 +34,6 @@ START_TEST(a_resize_counts_at_once) /* A3 */
     ck_assert_int_eq(r.fx.card_total, 32);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(cards_come_and_go) /* A3, A19 */
 {
@@ -59,8 +55,6 @@ START_TEST(cards_come_and_go) /* A3, A19 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(the_unit_may_change) /* A3: GiB to MiB and back */
 {
     struct rig r;
@@ -77,8 +71,6 @@ START_TEST(the_unit_may_change) /* A3: GiB to MiB and back */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(gpu_count_before_gpu_mem_leaves_no_trace) /* A4 */
 {
     struct rig r;
@@ -92,8 +84,6 @@ START_TEST(gpu_count_before_gpu_mem_leaves_no_trace) /* A4 */
     ck_assert_int_eq(reserve(&r, "b", "n", 16), OK);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_kubelet_that_restarts_keeps_its_pods) /* contract 8.1: capacity is 0 for a while */
 {
@@ -110,8 +100,6 @@ START_TEST(a_kubelet_that_restarts_keeps_its_pods) /* contract 8.1: capacity is 
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_deleted_node_is_gone) /* A5 */
 {
     struct rig r;
@@ -125,8 +113,6 @@ START_TEST(a_deleted_node_is_gone) /* A5 */
     ck_assert_int_eq(r.fx.verdict, VERDICT_UNKNOWN_NODE);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_deleted_node_keeps_its_pods_until_their_own_end) /* A5 */
 {
@@ -148,8 +134,6 @@ START_TEST(a_deleted_node_keeps_its_pods_until_their_own_end) /* A5 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_new_node_of_an_old_name_inherits_nothing) /* A5 */
 {
     struct rig r;
@@ -165,8 +149,6 @@ START_TEST(a_new_node_of_an_old_name_inherits_nothing) /* A5 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(an_orphan_pod_waits_for_its_node) /* A20 */
 {
     struct rig r;
@@ -179,8 +161,6 @@ START_TEST(an_orphan_pod_waits_for_its_node) /* A20 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(an_orphan_that_leaves_takes_the_name_along) /* A20 */
 {
     struct rig r;
@@ -190,8 +170,6 @@ START_TEST(an_orphan_that_leaves_takes_the_name_along) /* A20 */
     ck_assert_ptr_null(cache_node(&r.cache, STR("ghost")));
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(health_comes_in_any_order) /* A23 */
 {
@@ -215,8 +193,6 @@ START_TEST(health_comes_in_any_order) /* A23 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_bad_token_disables_no_card) /* A23 */
 {
     struct rig r;
@@ -233,8 +209,6 @@ START_TEST(a_bad_token_disables_no_card) /* A23 */
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(allocatable_below_capacity_caps_the_sum) /* A24 */
 {
     struct rig r;
@@ -247,8 +221,6 @@ START_TEST(allocatable_below_capacity_caps_the_sum) /* A24 */
     ck_assert_int_eq(reserve(&r, "b", "n", 16), OK);
     rig_done(&r);
 }
-
-END_TEST
 
 /* The node may change between the choice of a card and its Binding: then the choice is invalid. */
 START_TEST(renewal_is_refused_where_the_card_is_none_any_more)
@@ -275,8 +247,6 @@ START_TEST(renewal_is_refused_where_the_card_is_none_any_more)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A Binding that is sent again gets a newer time than the Bindings sent since. */
 START_TEST(renewal_makes_a_reservation_the_youngest)
 {
@@ -299,8 +269,6 @@ START_TEST(renewal_makes_a_reservation_the_youngest)
     ck_assert_int_eq(renew(&r, "a"), ERR_NOTFOUND);
     rig_done(&r);
 }
-
-END_TEST
 
 /*
  * A pod's author writes the latest time that cardpack accepts. cardpack's next times must also be
@@ -328,8 +296,6 @@ START_TEST(times_of_ours_survive_a_hostile_one) /* A28 */
     ck_assert_uint_gt(r.fx.assume_ns, before);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -69,8 +69,6 @@ START_TEST(what_is_held_counts)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(nodes_that_change_count_anew)
 {
     struct rig r;
@@ -96,8 +94,6 @@ START_TEST(nodes_that_change_count_anew)
     ck_used(&r, GOLD, 16, 1, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_reservation_keeps_to_it)
 {
@@ -127,8 +123,6 @@ START_TEST(a_reservation_keeps_to_it)
     ck_assert_int_eq(reserve(&r, "e", "m", 3), OK);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_list_without_it_takes_it_back)
 {
@@ -164,8 +158,6 @@ START_TEST(a_list_without_it_takes_it_back)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(deleted_there_are_none)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 0, -1, -1)};
@@ -182,8 +174,6 @@ START_TEST(deleted_there_are_none)
     ck_assert_int_eq(reserve(&r, "a", "n", 1), OK);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(without_memory_the_old_ones_stay)
 {
@@ -212,8 +202,6 @@ START_TEST(without_memory_the_old_ones_stay)
     }
 }
 
-END_TEST
-
 START_TEST(a_pod_that_finds_no_tenant_is_not_there)
 {
     for (size_t nth = 1;; nth++) {
@@ -234,8 +222,6 @@ START_TEST(a_pod_that_finds_no_tenant_is_not_there)
             break;
     }
 }
-
-END_TEST
 
 int main(void)
 {

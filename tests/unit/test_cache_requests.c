@@ -65,8 +65,6 @@ START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_name_beyond_the_ceiling_is_no_group)
 {
     struct rig r;
@@ -87,8 +85,6 @@ START_TEST(a_name_beyond_the_ceiling_is_no_group)
     ck_assert_uint_eq(groups(&r), 1);
     rig_done(&r);
 }
-
-END_TEST
 
 /* ---- claims ---- */
 
@@ -176,8 +172,6 @@ START_TEST(keeps_room_for_who_is_nominated)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Whether node n keeps 16 for a pod on its only card. */
 static bool kept(const struct rig *r)
 {
@@ -248,8 +242,6 @@ START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     rig_done(&r);
 }
 
-END_TEST
-
 /* ---- edits ---- */
 
 START_TEST(a_pending_pods_request_may_be_edited)
@@ -269,8 +261,6 @@ START_TEST(a_pending_pods_request_may_be_edited)
     ck_assert(request_plain(pod_of(&r, "a")->request));
     rig_done(&r);
 }
-
-END_TEST
 
 /* A Binding is sent for the version of an object with the reserved request only. */
 START_TEST(a_renewal_is_refused_while_the_object_asks_for_something_else)
@@ -299,8 +289,6 @@ START_TEST(a_renewal_is_refused_while_the_object_asks_for_something_else)
     ck_assert_uint_eq(r.fx.version, 6);
     rig_done(&r);
 }
-
-END_TEST
 
 /* The reservation stays as it is. A later bind takes what the pod asks for then. */
 START_TEST(an_edit_during_a_bind_counts_from_its_end)
@@ -339,8 +327,6 @@ START_TEST(an_edit_during_a_bind_counts_from_its_end)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Once the pod is bound, its object says what it asks for; the earlier request is forgotten. */
 START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
 {
@@ -360,8 +346,6 @@ START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
     ck_assert_int_eq(card_used(&r, "n", 0), 0);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_bound_pod_is_charged_what_its_object_says_now)
 {
@@ -384,8 +368,6 @@ START_TEST(a_bound_pod_is_charged_what_its_object_says_now)
     ck_assert(!r.fx.changed);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(another_hands_allocation_is_taken_over)
 {
@@ -411,8 +393,6 @@ START_TEST(another_hands_allocation_is_taken_over)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(init_containers_give_back_and_take_again)
 {
     struct rig r;
@@ -434,8 +414,6 @@ START_TEST(init_containers_give_back_and_take_again)
     ck_assert_int_eq(card_used(&r, "n", 1), 9);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -99,8 +99,6 @@ START_TEST(reads_a_table_or_says_what_is_wrong)
     arena_done(&a);
 }
 
-END_TEST
-
 /* LIMIT_CARDS cards can be read, and a table with one index twice is refused. */
 START_TEST(reads_as_many_as_may_be)
 {
@@ -120,8 +118,6 @@ START_TEST(reads_as_many_as_may_be)
     ck_assert_str_eq(v.cards_fault, "cardpack.io/cards: [1024]: index 5 is there twice");
     arena_done(&a);
 }
-
-END_TEST
 
 static const char *const names[] = {"model", "uuid", "profile"};
 
@@ -145,8 +141,6 @@ START_TEST(a_name_has_a_ceiling)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(a_table_has_a_ceiling)
 {
     static char text[LIMIT_CARDS_TEXT + 1];
@@ -161,8 +155,6 @@ START_TEST(a_table_has_a_ceiling)
     ck_assert_str_eq(v.cards_fault, "cardpack.io/cards: has 262145 bytes: 262144 at most");
     arena_done(&a);
 }
-
-END_TEST
 
 static const char node[] =
     "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"cardpack.io/cards\":"
@@ -201,8 +193,6 @@ START_TEST(want_of_memory_is_no_fault_of_the_node)
         arena_done(&a);
     }
 }
-
-END_TEST
 
 int main(void)
 {

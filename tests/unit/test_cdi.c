@@ -29,8 +29,6 @@ START_TEST(test_write)
                                     "{\"name\":\"d\",\"containerEdits\":{\"env\":[\"A=1\"]}}]}");
 }
 
-END_TEST
-
 /* No type: that needs a newer version of CDI. */
 START_TEST(test_mounts)
 {
@@ -55,8 +53,6 @@ START_TEST(test_mounts)
                      "\"options\":[\"ro\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}");
 }
 
-END_TEST
-
 START_TEST(test_read)
 {
     char bytes[512];
@@ -72,8 +68,6 @@ START_TEST(test_read)
     ck_assert_ptr_null(found.p);
     arena_done(&a);
 }
-
-END_TEST
 
 static const struct {
     const char *json;
@@ -100,8 +94,6 @@ START_TEST(test_others)
     ck_assert(others[_i].code == OK ? found.p == NULL : str_eq(found, STR("?")));
     arena_done(&a);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -51,8 +51,6 @@ START_TEST(name)
     is(cgroup_name_id(str_of(names[_i].name)), names[_i].id);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     const char *id;
@@ -94,8 +92,6 @@ START_TEST(text)
 {
     is(cgroup_text_id(str_of(texts[_i].text)), texts[_i].id);
 }
-
-END_TEST
 
 /* ---- with files ---- */
 
@@ -157,8 +153,6 @@ START_TEST(process)
     buf_done(&scratch);
 }
 
-END_TEST
-
 /* Walks in pieces of `piece` folders. Whether it finds container A, and where; path NULL: not. */
 static void walk_is(unsigned piece, const char *path)
 {
@@ -216,8 +210,6 @@ START_TEST(folder)
     folder_is(OK, "kubepods.slice/kubepods-pod1.slice/cri-containerd-" A ".scope");
 }
 
-END_TEST
-
 START_TEST(folder_beside_version_1)
 {
     put("memory/kubepods/pod1/" A, NULL);
@@ -226,8 +218,6 @@ START_TEST(folder_beside_version_1)
     put("unified/kubepods/pod1/" A, NULL);
     folder_is(OK, "unified/kubepods/pod1/" A);
 }
-
-END_TEST
 
 static void own_is(const char *proc, const char *path)
 {
@@ -262,8 +252,6 @@ START_TEST(own)
     own_is("absent", "kubepods.slice/cri-containerd-" A ".scope");
 }
 
-END_TEST
-
 /* It may be given up at any point, and says when there are too many folders. */
 START_TEST(no_end)
 {
@@ -284,8 +272,6 @@ START_TEST(no_end)
     cgroup_walk_end(&w);
 }
 
-END_TEST
-
 START_TEST(too_deep)
 {
     put("cgroup.controllers", "");
@@ -297,8 +283,6 @@ START_TEST(too_deep)
     put("1/2/3/4/5/6/7/8/9/10/" A, NULL);
     folder_is(ERR_NOTFOUND, NULL);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -121,8 +121,6 @@ START_TEST(readers_come_to_know_all)
     ck_assert_uint_gt(r[2].resets, 0);
 }
 
-END_TEST
-
 /* An object that changes all the time moves in the list only once per look. */
 START_TEST(what_nobody_looks_at_stays)
 {
@@ -148,8 +146,6 @@ START_TEST(what_nobody_looks_at_stays)
     change_end(&unknown, STR("x"));
     ck_assert_uint_eq(c.version, 3);
 }
-
-END_TEST
 
 int main(void)
 {

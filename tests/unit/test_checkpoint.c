@@ -42,8 +42,6 @@ START_TEST(test_checkpoint)
     ck_assert_str_is(c.entries[2].ids[0], "a");
 }
 
-END_TEST
-
 static const struct {
     const char *json;
     enum errc code;
@@ -74,8 +72,6 @@ START_TEST(test_case)
         ck_assert_uint_eq(c.n_entries, cases[_i].n);
 }
 
-END_TEST
-
 static enum errc read_checkpoint(void *ctx)
 {
     struct arena a;
@@ -91,8 +87,6 @@ START_TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_checkpoint, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -99,8 +99,6 @@ START_TEST(containers_have_the_cards_of_our_answers)
     remove_file();
 }
 
-END_TEST
-
 /* The watch is late, or the kubelet is late to drop a pod. */
 START_TEST(pods_that_are_not_shown_are_waited_for)
 {
@@ -132,8 +130,6 @@ START_TEST(pods_that_are_not_shown_are_waited_for)
     remove_file();
 }
 
-END_TEST
-
 /* Nothing is known until the file can be read. */
 START_TEST(a_torn_file_is_an_error)
 {
@@ -151,8 +147,6 @@ START_TEST(a_torn_file_is_an_error)
     checkpoint_file_done(&t);
     remove_file();
 }
-
-END_TEST
 
 /* Only a file that is missing means that the kubelet has given nothing. */
 START_TEST(a_file_that_is_no_file_is_an_error)
@@ -179,8 +173,6 @@ START_TEST(a_file_that_is_no_file_is_an_error)
     remove_file();
 }
 
-END_TEST
-
 /* A file that is larger than the limit is not read further, whatever its size is. */
 START_TEST(a_huge_file_is_an_error)
 {
@@ -194,8 +186,6 @@ START_TEST(a_huge_file_is_an_error)
     checkpoint_file_done(&t);
     remove_file();
 }
-
-END_TEST
 
 int main(void)
 {

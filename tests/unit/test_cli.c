@@ -63,8 +63,6 @@ START_TEST(a_value)
     ck_assert(a.loud == (f == &flags[3] && values[_i].value == NULL));
 }
 
-END_TEST
-
 START_TEST(by_name)
 {
     unsigned verb = 7;
@@ -73,8 +71,6 @@ START_TEST(by_name)
     ck_assert(!cli_find_verb(&cli, STR("sto"), &verb) && verb == 7);
     ck_assert(cli_find_verb(&cli, STR("stop"), &verb) && verb == 1);
 }
-
-END_TEST
 
 START_TEST(help)
 {
@@ -93,8 +89,6 @@ START_TEST(help)
                                     "  --loud       say so\n"
                                     "  -h, --help   print this text\n");
 }
-
-END_TEST
 
 int main(void)
 {

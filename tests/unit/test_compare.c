@@ -120,8 +120,6 @@ START_TEST(each_difference_is_found)
     roster_done(r);
 }
 
-END_TEST
-
 /* The checkpoint has become unreadable: what was known of the cards still counts, owners do not. */
 START_TEST(without_the_checkpoint_no_owner_is_known)
 {
@@ -142,8 +140,6 @@ START_TEST(without_the_checkpoint_no_owner_is_known)
     checkpoint_file_done(&t);
     roster_done(r);
 }
-
-END_TEST
 
 /* With late binding the cards are those of the spec; before it is written there are none. */
 START_TEST(late_binding_has_no_cards_before_the_spec)
@@ -166,8 +162,6 @@ START_TEST(late_binding_has_no_cards_before_the_spec)
     ck_assert_uint_eq(found.items[0].given.cards[0], 0);
     roster_done(r);
 }
-
-END_TEST
 
 /* The kubelet takes the devices of a pod back while the API server still shows it. */
 START_TEST(a_pod_that_is_deleted_is_not_compared)
@@ -197,8 +191,6 @@ START_TEST(a_pod_that_is_deleted_is_not_compared)
     checkpoint_file_done(&t);
     roster_done(r);
 }
-
-END_TEST
 
 /* The kubelet lists its pods in another order each time. If more containers differ than are kept,
  * these must be the same ones, or each answer would name others. */
@@ -237,8 +229,6 @@ START_TEST(the_same_containers_are_kept_in_any_order)
         ck_assert(str_eq(found[1].items[i].name, found[0].items[i].name));
     roster_done(r);
 }
-
-END_TEST
 
 int main(void)
 {

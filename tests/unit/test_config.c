@@ -79,8 +79,6 @@ START_TEST(defaults)
     config_done(&c);
 }
 
-END_TEST
-
 static const struct config_env env_all = {
     .port = {"1111", 4},
     .log_level = {"warn", 4},
@@ -159,8 +157,6 @@ START_TEST(setting)
     config_done(&c);
 }
 
-END_TEST
-
 static const struct {
     const char *args;
     enum config_action action;
@@ -187,8 +183,6 @@ START_TEST(action)
     ck_assert_int_eq(c.action, actions[_i].action);
     config_done(&c);
 }
-
-END_TEST
 
 static const struct config_env env_bad_port = {.port = {"http", 4}};
 static const struct config_env env_bad_level = {.log_level = {"loud", 4}};
@@ -318,8 +312,6 @@ START_TEST(error)
     ck_assert_uint_eq(c.port, 7);
 }
 
-END_TEST
-
 static bool contains(struct buf *text, const char *part)
 {
     const char *z = buf_cstr(text);
@@ -416,8 +408,6 @@ START_TEST(print_reads_back)
     config_done(&again);
 }
 
-END_TEST
-
 START_TEST(usage_names_every_row)
 {
     struct buf usage;
@@ -439,8 +429,6 @@ START_TEST(usage_names_every_row)
     }
     buf_done(&usage);
 }
-
-END_TEST
 
 /* config/cardpack.yaml must contain every key with its default, commented out, and nothing else. */
 START_TEST(example_is_the_table)
@@ -476,8 +464,6 @@ START_TEST(example_is_the_table)
     buf_done(&text);
 }
 
-END_TEST
-
 START_TEST(no_memory)
 {
     bool hit = true;
@@ -495,8 +481,6 @@ START_TEST(no_memory)
         }
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -139,8 +139,6 @@ START_TEST(value)
     buf_done(&out);
 }
 
-END_TEST
-
 START_TEST(minimum)
 {
     struct err err = ERR_INIT;
@@ -156,16 +154,12 @@ START_TEST(minimum)
     ck_assert_str_eq(err.text, "\"65535\": must be 64KiB to 1GiB");
 }
 
-END_TEST
-
 START_TEST(nul)
 {
     struct config_value v;
     ck_assert_int_eq(config_value_parse(CONFIG_PATH, STR("a\0b"), 0, 0, &v, NULL), ERR_RANGE);
     ck_assert_int_eq(config_value_parse(CONFIG_ADDRESS, STR("::\0"), 0, 0, &v, NULL), ERR_RANGE);
 }
-
-END_TEST
 
 int main(void)
 {

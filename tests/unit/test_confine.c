@@ -181,8 +181,6 @@ START_TEST(test_every_step_is_done)
                       MIN_OF(r.descriptors.rlim_max, (rlim_t)LIMIT_DESCRIPTORS));
 }
 
-END_TEST
-
 START_TEST(test_no_capability_is_left)
 {
     static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapAmb"};
@@ -193,8 +191,6 @@ START_TEST(test_no_capability_is_left)
     if (r.as_root)
         ck_assert_str_is(field(r.status, "CapBnd"), NO_CAPABILITIES);
 }
-
-END_TEST
 
 /* Root may bind ports below 1024 until all ports are bound, and not afterwards. */
 START_TEST(test_port_before_the_last_capability)
@@ -217,8 +213,6 @@ START_TEST(test_port_before_the_last_capability)
     ck_assert_int_eq(r.privileged_port[1], EACCES);
 }
 
-END_TEST
-
 /* root's own kubeconfig with mode 0600 can be read again at any time; another user's can't. */
 START_TEST(test_files_are_read_as_their_owner)
 {
@@ -229,16 +223,12 @@ START_TEST(test_files_are_read_as_their_owner)
         ck_assert_int_eq(r.foreign_file, EACCES);
 }
 
-END_TEST
-
 START_TEST(test_nothing_can_be_executed)
 {
     struct report r;
     confined(&r);
     ck_assert_int_eq(r.exec_errno, EACCES);
 }
-
-END_TEST
 
 int main(void)
 {

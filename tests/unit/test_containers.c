@@ -94,8 +94,6 @@ START_TEST(over_a_life)
     ck_assert_uint_eq(c.left_out, 0);
 }
 
-END_TEST
-
 START_TEST(lists)
 {
     containers_begin(&c);
@@ -111,8 +109,6 @@ START_TEST(lists)
     is(ID("2"), "b/ns/pod-b/x");
     ck_assert_ptr_null(containers_pod(&c, STR("a")));
 }
-
-END_TEST
 
 static const char *const no_ids[] = {
     "null",
@@ -136,8 +132,6 @@ START_TEST(not_an_id)
     is(ID("1"), "-");
 }
 
-END_TEST
-
 /* What another pod has stays with it; what can't be read is left out. */
 START_TEST(left_out)
 {
@@ -156,8 +150,6 @@ START_TEST(left_out)
     ck_assert_uint_eq(c.left_out, 2);
 }
 
-END_TEST
-
 START_TEST(too_many)
 {
     char uid[16];
@@ -168,8 +160,6 @@ START_TEST(too_many)
     ck_assert_uint_eq(c.pods.n, CONTAINERS_PODS_MAX);
     ck_assert_uint_eq(c.left_out, 3);
 }
-
-END_TEST
 
 /* One that has run is known to its pod, and takes no room among those that run. */
 START_TEST(one_that_has_run)
@@ -192,8 +182,6 @@ START_TEST(one_that_has_run)
     ck_assert_uint_eq(c.left_out, 0);
 }
 
-END_TEST
-
 /* A pod that is being deleted is over when none of its containers runs, whatever their IDs. */
 START_TEST(over)
 {
@@ -211,8 +199,6 @@ START_TEST(over)
     ck_assert(containers_over(&c, STR("a")));
     ck_assert(!containers_over(&c, STR("absent")));
 }
-
-END_TEST
 
 #define EACH ((size_t)9)
 
@@ -247,8 +233,6 @@ START_TEST(too_many_that_run)
     ck_assert_uint_eq(c.left_out, EACH - CONTAINERS_MAX % EACH);
 }
 
-END_TEST
-
 static enum errc scenario(void *ctx)
 {
     (void)ctx;
@@ -268,8 +252,6 @@ START_TEST(without_memory)
 {
     ck_assert_uint_ge(fail_alloc_each(scenario, NULL), 3);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -117,8 +117,6 @@ START_TEST(says_nothing_without_costs)
     is_silent(POLICY_BID_PRICE, ASKS("", "17"));
 }
 
-END_TEST
-
 /* The numbers are the prices' own; the texts beside them are what is tested. */
 START_TEST(says_what_would_be_left)
 {
@@ -133,8 +131,6 @@ START_TEST(says_what_would_be_left)
     says(POLICY_BID_PRICE, ASKS("", "13"),
          " would have 18 % left, which no expected pod can use\"");
 }
-
-END_TEST
 
 START_TEST(the_sentence_has_the_same_numbers)
 {
@@ -152,8 +148,6 @@ START_TEST(the_sentence_has_the_same_numbers)
     ck_assert_ptr_nonnull(strstr(why, "\"cost\":0."));
 }
 
-END_TEST
-
 START_TEST(says_scores_of_fgd)
 {
     learn(0);
@@ -161,8 +155,6 @@ START_TEST(says_scores_of_fgd)
     says(POLICY_FGD, ASKS("", "4"), "\"score\":45,\"why\":\"scores 45 of 100, 5 less than free: ");
     says(POLICY_FGD, ASKS("", "8"), "\"why\":\"scores 50 of 100, as much as free: card 0 would be");
 }
-
-END_TEST
 
 /* Nodes after the second have a number and no sentence. */
 START_TEST(compares_two_nodes)
@@ -175,8 +167,6 @@ START_TEST(compares_two_nodes)
     ck_assert_ptr_nonnull(third);
     ck_assert_ptr_nonnull(strstr(third, "\"score\":45,\"cards\":"));
 }
-
-END_TEST
 
 /* The first card of "wide" has a pod of 6: with 8 more it has 12 % left. */
 START_TEST(sums_up_several_cards)
@@ -192,8 +182,6 @@ START_TEST(sums_up_several_cards)
          ": its 3 cards would be full\"");
 }
 
-END_TEST
-
 /* The pod takes one of the 8 cores of a node: pods of 8 cores have no room there afterwards.
  * The younger half of the pods weighs more. */
 START_TEST(counts_pods_that_have_cores)
@@ -204,8 +192,6 @@ START_TEST(counts_pods_that_have_cores)
     says(POLICY_FGD, ASKS("", "4"),
          " would have 75 % left, which 53 % of the expected pods can use\"");
 }
-
-END_TEST
 
 int main(void)
 {

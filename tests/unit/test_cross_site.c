@@ -55,8 +55,6 @@ START_TEST(who_may_ask)
                       fault == NULL ? "none" : fault);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("cross_site");

@@ -34,8 +34,6 @@ START_TEST(test_register)
                  "a.sock\x1a\x05x/gpu\x22\x02\x08\x01");
 }
 
-END_TEST
-
 START_TEST(test_options)
 {
     options_write(&out, (struct plugin_options){.preferred_allocation = true});
@@ -44,8 +42,6 @@ START_TEST(test_options)
     options_write(&out, (struct plugin_options){.preferred_allocation = false});
     assert_wrote("");
 }
-
-END_TEST
 
 START_TEST(test_devices)
 {
@@ -62,8 +58,6 @@ START_TEST(test_devices)
                  "\x0a\x14\x0a\x03"
                  "0.3\x12\x07Healthy\x1a\x04\x0a\x02\x08\x01");
 }
-
-END_TEST
 
 START_TEST(test_allocate_response)
 {
@@ -100,8 +94,6 @@ START_TEST(test_allocate_response)
                  "\x0a\x00");
 }
 
-END_TEST
-
 START_TEST(test_answers_are_read_back)
 {
     struct err e = ERR_INIT;
@@ -126,8 +118,6 @@ START_TEST(test_answers_are_read_back)
     ck_assert_int_eq(allocate_answer_cdi(STR("\x2a\x03\x0a"), STR("a/b="), &found, &e), ERR_SYNTAX);
 }
 
-END_TEST
-
 START_TEST(test_allocate_request)
 {
     struct err e = ERR_INIT;
@@ -148,8 +138,6 @@ START_TEST(test_allocate_request)
                      ERR_SYNTAX);
     ck_assert_str_eq(e.text, "AllocateRequest: field 1 is not UTF-8");
 }
-
-END_TEST
 
 START_TEST(test_preferred)
 {
@@ -176,8 +164,6 @@ START_TEST(test_preferred)
                  "a\x0a\x00");
 }
 
-END_TEST
-
 START_TEST(test_pre_start)
 {
     struct err e = ERR_INIT;
@@ -188,8 +174,6 @@ START_TEST(test_pre_start)
     ck_assert_int_eq(pre_start_request_read(STR("\x08\x01"), &arena, &c, &e), ERR_SYNTAX);
     ck_assert_str_eq(e.text, "PreStartContainerRequest: field 1 has wire type 0, expected 2");
 }
-
-END_TEST
 
 static enum errc read_requests(void *ctx)
 {
@@ -209,8 +193,6 @@ START_TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_requests, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

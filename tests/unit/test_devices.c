@@ -28,8 +28,6 @@ START_TEST(test_ids)
     assert_id(UINT32_MAX, UINT32_MAX, "1z141z3.1z141z3");
 }
 
-END_TEST
-
 START_TEST(test_bad_ids)
 {
     static const char *const bad[] = {
@@ -45,8 +43,6 @@ START_TEST(test_bad_ids)
     ck_assert(!device_parse(STR_NULL, &card, &n));
 }
 
-END_TEST
-
 START_TEST(test_units)
 {
     struct device_unit gib = {GIB};
@@ -58,8 +54,6 @@ START_TEST(test_units)
     ck_assert_int_eq(devices_units((struct device_unit){256 << 20}, 23 * GIB + (300 << 20), 0), 93);
     ck_assert_int_eq(devices_units((struct device_unit){1}, INT64_MAX, 0), INT64_MAX);
 }
-
-END_TEST
 
 START_TEST(test_limit)
 {
@@ -82,8 +76,6 @@ START_TEST(test_limit)
     cards[0].units = -1;
     ck_assert_int_eq(devices_check(cards, 8, &e), ERR_RANGE);
 }
-
-END_TEST
 
 /* The list as "ID health numa, ..." */
 static void read_list(struct str bytes, struct buf *ret)
@@ -123,8 +115,6 @@ START_TEST(test_list)
     buf_done(&list);
 }
 
-END_TEST
-
 /* The kubelet reads 4 MiB at most, whatever the indices and NUMA nodes are. */
 START_TEST(test_largest_list)
 {
@@ -141,8 +131,6 @@ START_TEST(test_largest_list)
     ck_assert_uint_gt(list.n, 2 * MIB);
     buf_done(&list);
 }
-
-END_TEST
 
 static void split(const char *text, struct str *ids, size_t *n)
 {
@@ -193,8 +181,6 @@ START_TEST(test_choice)
     assert_choice("1.7 1.5", "", 2, NULL, 0, "");
 }
 
-END_TEST
-
 START_TEST(test_choice_without_memory)
 {
     struct arena a;
@@ -206,8 +192,6 @@ START_TEST(test_choice_without_memory)
     ck_assert_int_eq(devices_prefer(&c, &wish, 1, &a, &got), ERR_LIMIT);
     arena_done(&a);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -56,8 +56,6 @@ START_TEST(reads_what_a_pod_asks_for)
     object_end(&o);
 }
 
-END_TEST
-
 static const struct {
     const char *containers;
     const char *annotations;
@@ -139,8 +137,6 @@ START_TEST(says_what_a_plugin_cannot_do)
     object_end(&o);
 }
 
-END_TEST
-
 START_TEST(other_dialects_are_off_at_first)
 {
     struct object o;
@@ -153,8 +149,6 @@ START_TEST(other_dialects_are_off_at_first)
     ck_assert_ptr_null(o.node.of[DIALECT_VOLCANO].mem.p);
     object_end(&o);
 }
-
-END_TEST
 
 START_TEST(a_list_of_dialects)
 {
@@ -171,8 +165,6 @@ START_TEST(a_list_of_dialects)
     ck_assert(!dialects_parse(STR("volcano,volcano"), &set, &bad_name));
     ck_assert(!dialects_parse(STR(""), &set, &bad_name));
 }
-
-END_TEST
 
 /* ---- nodes ---- */
 
@@ -208,8 +200,6 @@ START_TEST(reads_what_a_node_has)
     node_row_check(&nodes[_i]);
 }
 
-END_TEST
-
 /* ---- pods on nodes ---- */
 
 START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
@@ -228,8 +218,6 @@ START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
     }
     rig_done(&r);
 }
-
-END_TEST
 
 static const struct held_case held[] = {
     {DIALECT_VOLCANO, ONE(VOLCANO("8")), "\"volcano.sh/gpu-index\":\"2\"", {0, 0, 8, 0}, 0},
@@ -349,8 +337,6 @@ START_TEST(charges_the_cards_that_annotations_name)
     expect_held(&held[_i]);
 }
 
-END_TEST
-
 /* The same pod before its node is there, and after the node has changed its plugin. */
 START_TEST(charges_again_when_the_node_changes)
 {
@@ -367,8 +353,6 @@ START_TEST(charges_again_when_the_node_changes)
     rig_done(&r);
 }
 
-END_TEST
-
 /* ---- a node that changes its plugin, and one whose plugin is not served ---- */
 
 START_TEST(policies_learn_nothing_in_another_unit)
@@ -382,8 +366,6 @@ START_TEST(policies_learn_nothing_in_another_unit)
     ck_assert_uint_eq(r.cache.learned.market.shapes.arrivals, 1);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(foreign_pods_fill_their_card_and_no_other)
 {
@@ -410,8 +392,6 @@ START_TEST(foreign_pods_fill_their_card_and_no_other)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(gpushare_can_be_left_out)
 {
     struct rig r;
@@ -428,8 +408,6 @@ START_TEST(gpushare_can_be_left_out)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 /* cardpack-node's, in GiB. */
 START_TEST(the_table_of_another_plugin_does_not_count)
@@ -449,8 +427,6 @@ START_TEST(the_table_of_another_plugin_does_not_count)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 /* 18 containers of elastic-gpu, bound by its own scheduler: none of their cards is free. */
 START_TEST(more_containers_than_a_request_has)
@@ -486,8 +462,6 @@ START_TEST(more_containers_than_a_request_has)
     buf_done(&notes);
     rig_done(&r);
 }
-
-END_TEST
 
 /* ---- which pods the plugin can confuse ---- */
 
@@ -542,8 +516,6 @@ START_TEST(knows_which_pods_a_plugin_confuses)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

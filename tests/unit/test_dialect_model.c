@@ -418,8 +418,6 @@ START_TEST(the_plugin_reads_the_cards_that_we_charged)
     ck_assert_int_eq(inits > 0, _i == DIALECT_HAMI);
 }
 
-END_TEST
-
 static uint64_t number_of(const char *annotations, const char *key)
 {
     uint64_t n = 0;
@@ -465,8 +463,6 @@ START_TEST(the_pod_of_the_binding_is_the_oldest)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(what_we_write_is_what_the_cache_charged)
 {
     uint64_t seeds = seeded_setting("DIALECT_SEEDS", 20);
@@ -488,8 +484,6 @@ START_TEST(what_we_write_is_what_the_cache_charged)
         rig_done(&h.rig);
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -60,8 +60,6 @@ START_TEST(checks_nodes)
     ck_assert_uint_eq(found.n, nodes[_i].found[0] == '\0' ? 0 : 1);
 }
 
-END_TEST
-
 START_TEST(misses_the_devices_of_cardpack_node)
 {
     const struct node_view bare = {.name = S("n")};
@@ -71,8 +69,6 @@ START_TEST(misses_the_devices_of_cardpack_node)
     is_found("FAIL node/n: no aliyun.com/gpu-mem in its capacity, although it has the label "
              "cardpack.io/node=true");
 }
-
-END_TEST
 
 static const struct {
     const char *node;
@@ -96,8 +92,6 @@ START_TEST(checks_unhealthy_cards)
     doctor_health(&found, &rig.cache, str_of(healths[_i].node), str_of(healths[_i].gpus));
     ck_assert_str_eq(findings(), healths[_i].found);
 }
-
-END_TEST
 
 #define LATE  .assume_time = S("1795325000000000000") /* 16 minutes before NOW */
 #define EARLY .assume_time = S("1795325800000000000")
@@ -158,8 +152,6 @@ START_TEST(checks_pods)
     ck_assert_uint_eq(found.n, pods[_i].found[0] == '\0' ? 0 : 1);
 }
 
-END_TEST
-
 static const struct {
     uint32_t card;
     uint64_t used_mib;
@@ -191,8 +183,6 @@ START_TEST(checks_what_pods_really_use)
     ck_assert_str_eq(findings(), uses[_i].found);
     measured_done(&m);
 }
-
-END_TEST
 
 /* What cardpack-node has compared with the kubelet's list. */
 START_TEST(tells_what_the_kubelet_lists)
@@ -238,8 +228,6 @@ START_TEST(tells_what_the_kubelet_lists)
         "the kubelet's podresources are of cards 0,1 of node n3\n");
 }
 
-END_TEST
-
 START_TEST(checks_the_use_of_cards)
 {
     struct node_view n = TWO_CARDS;
@@ -255,8 +243,6 @@ START_TEST(checks_the_use_of_cards)
     ck_assert_str_eq(findings(),
                      "FAIL node/n: card 0 holds 17 of 16\nOK nodes: 1 node with 2 cards\n");
 }
-
-END_TEST
 
 #define LABELS(k, v) \
     .labels = LIST_OF(struct label_view, {S(k), S(v)}), .n_labels = 1, .phase = S("Running")
@@ -294,8 +280,6 @@ START_TEST(knows_what_runs)
     is_found("WARN node/m: it has cards, and no pod of a device plugin runs there\n");
     ck_assert_uint_eq(found.n, 4);
 }
-
-END_TEST
 
 #define AGENT(state, is_ready)                                                                   \
     {                                                                                            \
@@ -356,8 +340,6 @@ START_TEST(checks_device_plugins)
     doctor_plugins(&found, &s, &rig.cache);
     ck_assert_str_eq(findings(), plugins[_i].found);
 }
-
-END_TEST
 
 /* Who may create pods in a namespace may give them each name and label. */
 #define OF_TENANT(...)                                                       \
@@ -432,8 +414,6 @@ START_TEST(a_pod_of_a_third_namespace_is_no_program)
     ck_assert_str_eq(findings(), strangers[_i].found);
 }
 
-END_TEST
-
 /* The Service selects pods of its own namespace alone. */
 START_TEST(a_leader_is_where_the_service_is)
 {
@@ -452,8 +432,6 @@ START_TEST(a_leader_is_where_the_service_is)
     ck_assert_uint_eq(s.n_replicas, 1);
     ck_assert_uint_eq(s.n_leaders, 1);
 }
-
-END_TEST
 
 #define READY .asked = true, .through_service = true, .ready = S("ok")
 
@@ -494,8 +472,6 @@ START_TEST(checks_cardpack)
     is_found(daemons[_i].found);
 }
 
-END_TEST
-
 #define HEAD "kind: KubeSchedulerConfiguration\n"
 #define URL  "extenders:\n- urlPrefix: http://h/gpushare-scheduler\n"
 #define GOOD HEAD URL "  filterVerb: filter\n  bindVerb: bind\n  nodeCacheCapable: true\n"
@@ -529,8 +505,6 @@ START_TEST(checks_the_configuration_of_kube_scheduler)
     is_found(schedulers[_i].found);
 }
 
-END_TEST
-
 /* However many mistakes the authors of pods make, what is said of a program is shown. */
 START_TEST(pods_do_not_hide_a_program)
 {
@@ -545,8 +519,6 @@ START_TEST(pods_do_not_hide_a_program)
     ck_assert_uint_eq(found.counts[FINDING_FAIL], 20001);
     ck_assert(str_eq(found.items[of_pods].object, STR("gpushare-schd-extender")));
 }
-
-END_TEST
 
 START_TEST(shows_the_gravest_first)
 {
@@ -571,8 +543,6 @@ START_TEST(shows_the_gravest_first)
         "{\"result\":\"warn\",\"object\":\"c\",\"finding\":\"odd\",\"advice\":\"look\"},"
         "{\"result\":\"ok\",\"object\":\"a\",\"finding\":\"well\",\"advice\":\"\"}]}");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -33,8 +33,6 @@ START_TEST(checks_the_dialect_of_a_node)
     is_found(spoken[_i].found);
 }
 
-END_TEST
-
 START_TEST(finds_a_node_that_cardpack_does_not_read)
 {
     struct figures_node seen = {.name = S("n")};
@@ -52,8 +50,6 @@ START_TEST(finds_a_node_that_cardpack_does_not_read)
     doctor_unread(&found, &rig.cache, &shown);
     ck_assert_uint_eq(found.n, 1);
 }
-
-END_TEST
 
 #define WITH_UUIDS                                                 \
     CARDS({.index = 0, .mem = 16, .numa = -1, .uuid = S("GPU-a")}, \
@@ -92,8 +88,6 @@ START_TEST(joins_published_devices_to_cards)
     is_found(published[_i].found);
 }
 
-END_TEST
-
 START_TEST(finds_cards_that_are_used_twice)
 {
     struct node_view n = NODE(.mem = S("32"), .count = S("2"), WITH_UUIDS);
@@ -110,8 +104,6 @@ START_TEST(finds_cards_that_are_used_twice)
                      "FAIL node/n: a ResourceClaim holds card 1, and 1 pod shares it\n");
 }
 
-END_TEST
-
 START_TEST(finds_a_pod_with_claims_and_shared_cards)
 {
     struct node_view n = TWO_CARDS;
@@ -123,8 +115,6 @@ START_TEST(finds_a_pod_with_claims_and_shared_cards)
     doctor_pod(&found, &rig.cache, NULL, &shares, true, NOW);
     is_found("WARN pod/ns/p: it has ResourceClaims and shared cards");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -42,8 +42,6 @@ START_TEST(checks_locks)
         ck_assert_str_eq(found.items[0].advice, locks[_i].advice);
 }
 
-END_TEST
-
 /* The GPU Operator keeps cardpack-node away: the node is not meant to have its devices now. */
 START_TEST(a_paused_node_misses_nothing)
 {
@@ -53,8 +51,6 @@ START_TEST(a_paused_node_misses_nothing)
     doctor_node(&found, &bare, cache_node(&rig.cache, STR("n")), &marks, NOW);
     ck_assert_str_eq(findings(), "");
 }
-
-END_TEST
 
 #define BOUND  .node = S("n"), .phase = S("Running")
 #define SHARED "\"aliyun.com/gpu-mem\":\"32\",\"aliyun.com/gpu-count\":\"2\""
@@ -114,8 +110,6 @@ START_TEST(checks_what_is_offered_twice)
     ck_assert_str_eq(findings(), offers[_i].found);
 }
 
-END_TEST
-
 /* A pod of NVIDIA's plugin, and one that shares a card. */
 static const struct {
     const char *wholes;
@@ -143,8 +137,6 @@ START_TEST(checks_pods_of_two_plugins)
     doctor_mixed(&found, cache_node(&rig.cache, STR("n")));
     ck_assert_str_eq(findings(), mixed[_i].found);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -371,15 +371,11 @@ START_TEST(an_ill_one_fails)
     ck_assert_msg(fails, "%s\nnot\n%s", findings(), twins[_i].text);
 }
 
-END_TEST
-
 START_TEST(a_healthy_one_does_not)
 {
     play(&twins[_i].well);
     ck_assert_msg(found.counts[FINDING_FAIL] == 0, "%s", findings());
 }
-
-END_TEST
 
 /* Healthy scenes that have no ill twin. */
 static const struct scene healthy[] = {
@@ -404,8 +400,6 @@ START_TEST(a_healthy_pod_is_not_to_be_deleted)
                       "%s", findings());
 }
 
-END_TEST
-
 /* Before a pod or a claim is deleted there is something to look at. */
 START_TEST(each_deletion_has_its_condition)
 {
@@ -423,8 +417,6 @@ START_TEST(each_deletion_has_its_condition)
         ck_assert_msg(is_sure, "%s", advice);
     }
 }
-
-END_TEST
 
 int main(void)
 {

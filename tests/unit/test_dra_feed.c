@@ -116,8 +116,6 @@ START_TEST(nothing_is_read_if_it_is_off)
     end();
 }
 
-END_TEST
-
 START_TEST(all_three_lists_come_first)
 {
     static const enum dra_feed_kind orders[][DRA_FEED_KINDS] = {
@@ -143,8 +141,6 @@ START_TEST(all_three_lists_come_first)
     end();
 }
 
-END_TEST
-
 START_TEST(an_api_server_without_it_is_asked_again)
 {
     begin(CONFIG_DRA_AUTO);
@@ -164,8 +160,6 @@ START_TEST(an_api_server_without_it_is_asked_again)
     ck_assert(is_ready() && is_claimed());
     end();
 }
-
-END_TEST
 
 static void lose_the_claims(void)
 {
@@ -196,8 +190,6 @@ START_TEST(one_404_does_not_end_the_lists)
     ck_assert_ptr_nonnull(fake_find("GET", "/resourceclaims?watch=true"));
     end();
 }
-
-END_TEST
 
 /* While a watch of the group goes on, one of several API servers serves it. */
 START_TEST(absent_is_what_no_list_has_found_for_a_minute)
@@ -230,8 +222,6 @@ START_TEST(absent_is_what_no_list_has_found_for_a_minute)
     end();
 }
 
-END_TEST
-
 START_TEST(without_the_right_it_decides_only_if_it_may)
 {
     begin(_i == 0 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
@@ -249,8 +239,6 @@ START_TEST(without_the_right_it_decides_only_if_it_may)
     end();
 }
 
-END_TEST
-
 /* It would deny the lists: a denied request is a line in its audit log. */
 START_TEST(an_old_api_server_is_not_asked_for_lists)
 {
@@ -261,8 +249,6 @@ START_TEST(an_old_api_server_is_not_asked_for_lists)
     is_absent();
     end();
 }
-
-END_TEST
 
 /* It says nothing of what is served: the lists find out. */
 START_TEST(a_failed_look_begins_the_lists)
@@ -275,8 +261,6 @@ START_TEST(a_failed_look_begins_the_lists)
     end();
 }
 
-END_TEST
-
 START_TEST(on_waits_for_an_api_server_that_has_it)
 {
     begin(CONFIG_DRA_ON);
@@ -285,8 +269,6 @@ START_TEST(on_waits_for_an_api_server_that_has_it)
     is_missing("does not serve");
     end();
 }
-
-END_TEST
 
 /* An API server checks rights before paths: one without DRA denies what it does not serve. */
 START_TEST(what_is_denied_may_be_absent)
@@ -305,8 +287,6 @@ START_TEST(what_is_denied_may_be_absent)
     end();
 }
 
-END_TEST
-
 /* An answer that says nothing of rights. */
 START_TEST(a_failure_is_no_answer)
 {
@@ -316,8 +296,6 @@ START_TEST(a_failure_is_no_answer)
     ck_assert_int_eq(state_of(DRA_FEED_CLAIMS), DRA_FEED_WAITS);
     end();
 }
-
-END_TEST
 
 /* An object is lost for lack of memory: nothing is decided until it was listed again. */
 START_TEST(a_lost_claim_is_read_again)
@@ -336,8 +314,6 @@ START_TEST(a_lost_claim_is_read_again)
     ck_assert(is_claimed());
     end();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -75,8 +75,6 @@ START_TEST(a_device_is_as_its_view)
     intern_done(&shapes);
 }
 
-END_TEST
-
 START_TEST(each_device_of_a_slice_is_found)
 {
     struct dra_device_view views[COUNT_OF(table)];
@@ -94,8 +92,6 @@ START_TEST(each_device_of_a_slice_is_found)
     dra_shape_give(&shapes, s);
     intern_done(&shapes);
 }
-
-END_TEST
 
 /* Each differs from the first in one thing. */
 static const struct {
@@ -137,8 +133,6 @@ START_TEST(slices_share_all_but_the_uuids)
     intern_done(&shapes);
 }
 
-END_TEST
-
 /* It stays a text, so that a node without a table has no free card. */
 START_TEST(a_text_longer_than_any_uuid_is_cut)
 {
@@ -156,8 +150,6 @@ START_TEST(a_text_longer_than_any_uuid_is_cut)
     dra_shape_give(&shapes, s);
     intern_done(&shapes);
 }
-
-END_TEST
 
 static enum errc take_two(void *ctx)
 {
@@ -177,8 +169,6 @@ START_TEST(survives_lack_of_memory)
 {
     ck_assert_uint_eq(fail_alloc_each(take_two, NULL), 3);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -395,8 +395,6 @@ START_TEST(random_histories_agree_with_devices_as_they_came)
     dra_done(&t.dra);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("dra_random");

@@ -168,8 +168,6 @@ START_TEST(test_creates_and_renews)
     ck_assert_uint_eq(rig.notes + rig.lost, 0);
 }
 
-END_TEST
-
 START_TEST(test_follows)
 {
     static const struct script_step steps[] = {
@@ -182,8 +180,6 @@ START_TEST(test_follows)
     ck_assert_str_is(election_holder(rig.election), "other_2");
     ck_assert_uint_eq(rig.won + rig.lost + rig.notes, 0);
 }
-
-END_TEST
 
 START_TEST(test_takes_over_what_was_released)
 {
@@ -199,8 +195,6 @@ START_TEST(test_takes_over_what_was_released)
     ck_assert(!sent("\"acquireTime\":\"2026-01-01T00:00:00.000000Z\",\"renewTime\":\"2026-01"));
 }
 
-END_TEST
-
 /* An empty holder that no release wrote. */
 START_TEST(test_takes_over_what_was_emptied)
 {
@@ -213,8 +207,6 @@ START_TEST(test_takes_over_what_was_emptied)
     ck_assert_uint_eq(rig.won, 1);
     ck_assert(!rig.handed_over);
 }
-
-END_TEST
 
 /* Edits that leave the Lease as a release does, but for its proof: without one, with that of an
  * earlier release, with a spec of nothing else, and an earlier release restored as a whole. The
@@ -243,8 +235,6 @@ START_TEST(test_takes_over_what_is_forged)
     ck_assert(!rig.handed_over);
 }
 
-END_TEST
-
 /* The answer to a write is not a Lease, or another replica's: it does not make this replica
  * leader. */
 static const char *const nonsense[] = {"<html>", "{}", LEASE("8", "other_2", "b")};
@@ -263,8 +253,6 @@ START_TEST(test_nonsense_in_answer_to_a_write)
     ck_assert(!election_leading(rig.election));
 }
 
-END_TEST
-
 START_TEST(test_loses_a_race)
 {
     static const struct script_step steps[] = {
@@ -277,8 +265,6 @@ START_TEST(test_loses_a_race)
     ck_assert_uint_eq(rig.won + rig.notes, 0);
     ck_assert_str_is(election_holder(rig.election), "other_2");
 }
-
-END_TEST
 
 START_TEST(test_wanted)
 {
@@ -297,8 +283,6 @@ START_TEST(test_wanted)
     ck_assert(election_leading(rig.election));
 }
 
-END_TEST
-
 START_TEST(test_wants)
 {
     static const struct script_step steps[] = {
@@ -315,8 +299,6 @@ START_TEST(test_wants)
     ck_assert(!sent("\"holderIdentity\":\"me_1\""));
     ck_assert_uint_eq(rig.won, 0);
 }
-
-END_TEST
 
 START_TEST(test_stop)
 {
@@ -336,8 +318,6 @@ START_TEST(test_stop)
     const char *proof = last_sent("\"" LEASE_RELEASED_AT "\":\"");
     ck_assert_mem_eq(proof, last_sent("\"renewTime\":\""), MICRO_TIME_BYTES - 1);
 }
-
-END_TEST
 
 /* An answer that does not come from an API server proves nothing about the Lease or about the
  * rights. */
@@ -385,8 +365,6 @@ START_TEST(test_strangers)
     ck_assert(!sent("POST"));
 }
 
-END_TEST
-
 /* The conflict means that another replica updated the Lease, or it was deleted: only the API
  * server's own answer proves that. */
 static const struct script_step no_conflicts[] = {
@@ -412,8 +390,6 @@ START_TEST(test_strangers_answer_a_write)
     ck_assert_uint_eq(rig.notes, 2); /* the failure, and that it works again */
 }
 
-END_TEST
-
 #define FORBIDDEN(line)                 \
     {                                   \
         line, REFUSED(403, "Forbidden") \
@@ -438,8 +414,6 @@ START_TEST(test_may_not_get)
     ck_assert_ptr_nonnull(strstr(rig.note, "403: no such thing"));
 }
 
-END_TEST
-
 START_TEST(test_may_not_create)
 {
     static const struct script_step steps[] = {
@@ -453,8 +427,6 @@ START_TEST(test_may_not_create)
     ck_assert_uint_eq(rig.notes, 1);
     ck_assert_ptr_nonnull(strstr(rig.note, MAY_NOT("create")));
 }
-
-END_TEST
 
 /* The reads between the denials succeed, but must not log that the denial is over. */
 START_TEST(test_may_not_update)
@@ -471,8 +443,6 @@ START_TEST(test_may_not_update)
     ck_assert_uint_eq(rig.notes, 1);
     ck_assert_ptr_nonnull(strstr(rig.note, MAY_NOT("update")));
 }
-
-END_TEST
 
 /* Another kind of failure is another line, and so is its end. */
 START_TEST(test_rights_that_come)
@@ -494,8 +464,6 @@ START_TEST(test_rights_that_come)
     for (size_t i = 0; i < COUNT_OF(said); i++)
         ck_assert_msg(strstr(rig.all_notes[i], said[i]) != NULL, "%s", rig.all_notes[i]);
 }
-
-END_TEST
 
 int main(void)
 {

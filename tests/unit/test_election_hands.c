@@ -17,8 +17,6 @@ START_TEST(test_takes_what_was_emptied)
     ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
 }
 
-END_TEST
-
 /* A user writes this replica as the holder. */
 START_TEST(test_leads_by_another_hand)
 {
@@ -31,8 +29,6 @@ START_TEST(test_leads_by_another_hand)
     ck_assert(!a.handed_over);
     ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
 }
-
-END_TEST
 
 /* A user writes this replica as the holder again, after another replica held it. */
 START_TEST(test_leads_again_by_another_hand)
@@ -54,8 +50,6 @@ START_TEST(test_leads_again_by_another_hand)
     ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
 }
 
-END_TEST
-
 /* A webhook that refuses every write must not cause a busy loop. */
 START_TEST(test_conflicts_without_end)
 {
@@ -74,8 +68,6 @@ START_TEST(test_conflicts_without_end)
     does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
 }
 
-END_TEST
-
 /* During a hand-over: a Lease created again does not show which replica led before. */
 START_TEST(test_deleted_while_handing_over)
 {
@@ -86,8 +78,6 @@ START_TEST(test_deleted_while_handing_over)
     does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
     does(step(ELECTION_ON_WROTE), ELECTION_DO_WAIT, ELECTION_WON);
 }
-
-END_TEST
 
 /* A user deletes the Lease: the leader may go on until its lease time ends. */
 START_TEST(test_deleted)
@@ -104,8 +94,6 @@ START_TEST(test_deleted)
     ck_assert_uint_eq(a.ended_ms, now + LEASE / 3 * 2);
 }
 
-END_TEST
-
 /* A duration of a day does not count, and zero is no duration. */
 START_TEST(test_odd_durations)
 {
@@ -119,8 +107,6 @@ START_TEST(test_odd_durations)
     (void)election_step(&s, &none, now, 0);
     ck_assert_uint_eq(s.duration_ms, LEASE);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -325,8 +325,6 @@ START_TEST(test_histories)
         one(seed);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("election_model");

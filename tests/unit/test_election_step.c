@@ -15,8 +15,6 @@ START_TEST(test_first)
     ck_assert(!election_leads(&s, START + DEADLINE));
 }
 
-END_TEST
-
 START_TEST(test_renews_without_reading)
 {
     lead();
@@ -26,8 +24,6 @@ START_TEST(test_renews_without_reading)
     waits(step(ELECTION_ON_WROTE), RETRY, ELECTION_NO_NEWS);
     ck_assert(election_leads(&s, START + RETRY + DEADLINE - 1));
 }
-
-END_TEST
 
 START_TEST(test_lapse_without_a_rival)
 {
@@ -44,8 +40,6 @@ START_TEST(test_lapse_without_a_rival)
     ck_assert(election_leads(&s, now));
 }
 
-END_TEST
-
 START_TEST(test_lapse_with_a_rival)
 {
     lead();
@@ -55,8 +49,6 @@ START_TEST(test_lapse_with_a_rival)
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_LOST);
     ck_assert(!election_leads(&s, now));
 }
-
-END_TEST
 
 /* By the replica's own clock: the whole duration from the last change of the Lease. */
 START_TEST(test_takes_what_expired)
@@ -73,8 +65,6 @@ START_TEST(test_takes_what_expired)
     ck_assert(!a.handed_over);
     ck_assert_uint_eq(a.ended_ms, START + LEASE / 3 * 2);
 }
-
-END_TEST
 
 /* The duration that the holder wrote counts, not this replica's. */
 START_TEST(test_takes_a_lease_by_the_duration_of_its_holder)
@@ -93,8 +83,6 @@ START_TEST(test_takes_a_lease_by_the_duration_of_its_holder)
     writes(election_step(&s, &in, now, 0), ELECTION_WRITE_ACQUIRE, ELECTION_NO_NEWS);
 }
 
-END_TEST
-
 START_TEST(test_follows_who_is_heard_of)
 {
     follow();
@@ -104,8 +92,6 @@ START_TEST(test_follows_who_is_heard_of)
         waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
     }
 }
-
-END_TEST
 
 START_TEST(test_takes_what_was_released)
 {
@@ -118,8 +104,6 @@ START_TEST(test_takes_what_was_released)
     ck_assert(a.handed_over);
 }
 
-END_TEST
-
 /* Two replicas saw the expiry: one of the writes fails. */
 START_TEST(test_loses_the_race)
 {
@@ -130,8 +114,6 @@ START_TEST(test_loses_the_race)
     does(step(ELECTION_ON_CONFLICT), ELECTION_DO_READ, ELECTION_NO_NEWS);
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
 }
-
-END_TEST
 
 /* The answer to the write was lost. The replica holds the Lease, but leads only after a write with
  * an answer; it still knows which replica led before. */
@@ -151,8 +133,6 @@ START_TEST(test_acquired_unknowingly)
     ck_assert(!a.handed_over);
 }
 
-END_TEST
-
 /* A resource quota, an admission policy, or a missing RBAC rule. */
 START_TEST(test_may_not_create)
 {
@@ -164,8 +144,6 @@ START_TEST(test_may_not_create)
         now += LEASE;
     }
 }
-
-END_TEST
 
 /* Without the right to read the Lease, or without answers, for however long. */
 START_TEST(test_never_leads_by_failures)
@@ -181,8 +159,6 @@ START_TEST(test_never_leads_by_failures)
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
     ck_assert(!election_leads(&s, now));
 }
-
-END_TEST
 
 START_TEST(test_asked_while_following)
 {
@@ -203,8 +179,6 @@ START_TEST(test_asked_while_following)
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
 }
 
-END_TEST
-
 START_TEST(test_asked_while_leading)
 {
     lead();
@@ -215,8 +189,6 @@ START_TEST(test_asked_while_leading)
     /* A wish for the previous leader's Lease does not count against the next leader. */
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_LOST);
 }
-
-END_TEST
 
 START_TEST(test_hands_over)
 {
@@ -235,8 +207,6 @@ START_TEST(test_hands_over)
     ck_assert(!election_leads(&s, now));
 }
 
-END_TEST
-
 START_TEST(test_holds_back)
 {
     follow();
@@ -250,8 +220,6 @@ START_TEST(test_holds_back)
     writes(election_step(&s, &in, now, 0), ELECTION_WRITE_ACQUIRE, ELECTION_NO_NEWS);
 }
 
-END_TEST
-
 START_TEST(test_stop_releases)
 {
     lead();
@@ -262,8 +230,6 @@ START_TEST(test_stop_releases)
     writes(read_lease(true, true, false), ELECTION_WRITE_RELEASE, ELECTION_NO_NEWS);
     does(step(ELECTION_ON_WROTE), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
-
-END_TEST
 
 START_TEST(test_stop_in_mid_call)
 {
@@ -276,8 +242,6 @@ START_TEST(test_stop_in_mid_call)
     does(step(ELECTION_ON_FAILED), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
-END_TEST
-
 START_TEST(test_stop_while_acquiring)
 {
     follow();
@@ -289,8 +253,6 @@ START_TEST(test_stop_while_acquiring)
     does(step(ELECTION_ON_WROTE), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
-END_TEST
-
 START_TEST(test_stop_while_following)
 {
     follow();
@@ -298,16 +260,12 @@ START_TEST(test_stop_while_following)
     does(step(ELECTION_ON_ASKED), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
 }
 
-END_TEST
-
 START_TEST(test_stop_while_reading)
 {
     follow();
     (void)step(ELECTION_ON_TIMER);
     does(step(ELECTION_ON_STOP), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
-
-END_TEST
 
 int main(void)
 {

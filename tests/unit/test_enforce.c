@@ -92,8 +92,6 @@ START_TEST(one_row)
     ck_assert_int_eq(e.lack != NULL, rows[_i].lacks);
 }
 
-END_TEST
-
 /* A card that is not offered has no say. */
 START_TEST(cards_that_are_not_offered)
 {
@@ -102,8 +100,6 @@ START_TEST(cards_that_are_not_offered)
     const struct enforce_facts f = {.cgroup2 = true, .mps_serves = serves};
     ck_assert_int_eq(enforce_decide(&s, &f, cards, 2).label, ISOLATION_DRIVER_LIMITS);
 }
-
-END_TEST
 
 int main(void)
 {

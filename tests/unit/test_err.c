@@ -13,8 +13,6 @@ START_TEST(sets)
     ck_assert_str_eq(e.text, "12 is over ten");
 }
 
-END_TEST
-
 START_TEST(wraps_outermost_first)
 {
     struct err e = ERR_INIT;
@@ -24,15 +22,11 @@ START_TEST(wraps_outermost_first)
     ck_assert_str_eq(e.text, "pod team-a/train-0: limits: expected a digit at offset 3");
 }
 
-END_TEST
-
 START_TEST(works_without_an_err)
 {
     ck_assert_int_eq(err_set(NULL, ERR_LIMIT, "%s", "no one reads this"), ERR_LIMIT);
     ck_assert_int_eq(err_wrap(NULL, "%s", "nor this"), ERR_INTERNAL);
 }
-
-END_TEST
 
 /* The new text may quote the old text of the same error. */
 START_TEST(may_quote_itself)
@@ -44,8 +38,6 @@ START_TEST(may_quote_itself)
     (void)err_wrap(&e, "<%s>", e.text);
     ck_assert_str_eq(e.text, "<outer (inner) and (inner)>: outer (inner) and (inner)");
 }
-
-END_TEST
 
 /* i bytes of context around j bytes of text: too long a line is cut, with a NUL at its end. */
 START_TEST(cuts_what_is_too_long)
@@ -74,16 +66,12 @@ START_TEST(cuts_what_is_too_long)
     }
 }
 
-END_TEST
-
 /* A function that fails without setting e must not look like a success to its callers. */
 START_TEST(will_not_wrap_a_success)
 {
     struct err e = ERR_INIT;
     (void)err_wrap(&e, "context");
 }
-
-END_TEST
 
 START_TEST(every_code_is_in_the_table)
 {
@@ -96,8 +84,6 @@ START_TEST(every_code_is_in_the_table)
             ck_assert_str_ne(errc_name((enum errc)code), errc_name((enum errc)other));
     }
 }
-
-END_TEST
 
 int main(void)
 {

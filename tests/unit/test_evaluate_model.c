@@ -221,8 +221,6 @@ START_TEST(the_memo_changes_no_answer)
         ck_assert_msg(met[v] > 0 || never_of_evaluate((enum verdict)v), "no %s", verdict_name(v));
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("evaluate_model");

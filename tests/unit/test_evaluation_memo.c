@@ -84,8 +84,6 @@ START_TEST(rows_are_bounded)
     close_setting(&s);
 }
 
-END_TEST
-
 START_TEST(bytes_are_bounded)
 {
     struct setting s;
@@ -97,8 +95,6 @@ START_TEST(bytes_are_bounded)
     close_setting(&s);
 }
 
-END_TEST
-
 /* Without room for one row nothing is remembered. */
 START_TEST(a_large_cluster_has_no_memo)
 {
@@ -109,8 +105,6 @@ START_TEST(a_large_cluster_has_no_memo)
     ck_assert_uint_eq(s.memo.bytes, 0);
     close_setting(&s);
 }
-
-END_TEST
 
 /* A slot is reused, and its new node is evaluated. */
 START_TEST(a_reused_slot_is_another_node)
@@ -130,8 +124,6 @@ START_TEST(a_reused_slot_is_another_node)
     ck_assert_ptr_nonnull(evaluate_row_get(row, cache_node(&s.cache, STR("n0"))));
     close_setting(&s);
 }
-
-END_TEST
 
 int main(void)
 {

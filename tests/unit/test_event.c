@@ -73,8 +73,6 @@ START_TEST(a_new_one)
     json_decref(root);
 }
 
-END_TEST
-
 START_TEST(a_normal_one)
 {
     struct kube_event e = bound;
@@ -84,8 +82,6 @@ START_TEST(a_normal_one)
     ck_assert_str_eq(text(root, "type"), "Normal");
     json_decref(root);
 }
-
-END_TEST
 
 /* kubectl describe node looks in the namespace default, for the node's name as UID. */
 START_TEST(one_of_a_node)
@@ -109,16 +105,12 @@ START_TEST(one_of_a_node)
     json_decref(root);
 }
 
-END_TEST
-
 START_TEST(one_that_came_again)
 {
     event_write_repeat(&w, &bound);
     ck_assert_str_is(buf_str(&out), "{\"count\":3,\"lastTimestamp\":\"2026-11-20T18:40:59Z\","
                                     "\"message\":\"no \\\"card\\\"\\nhas \xe2\x82\xac 8\"}");
 }
-
-END_TEST
 
 /* The API server's field is an int32. */
 START_TEST(a_count_beyond_its_field)
@@ -132,8 +124,6 @@ START_TEST(a_count_beyond_its_field)
     event_write(&w, &e);
     ck_assert(str_ends(buf_str(&out), STR("\"count\":2147483647}")));
 }
-
-END_TEST
 
 /* A name has at most 253 bytes; after a cut it must still be a DNS name. */
 START_TEST(a_long_pod_name)
@@ -153,8 +143,6 @@ START_TEST(a_long_pod_name)
     event_put_name(&out, (struct str){name, 236}, 1); /* fits without a cut */
     ck_assert_uint_eq(out.n, 238);
 }
-
-END_TEST
 
 static const struct {
     size_t plain; /* letters, then characters of three bytes */
@@ -186,8 +174,6 @@ START_TEST(a_message_is_cut)
     buf_done(&text);
 }
 
-END_TEST
-
 /* kubectl describe would show them to a terminal as they are. */
 START_TEST(a_message_is_printable)
 {
@@ -205,8 +191,6 @@ START_TEST(a_message_is_printable)
     ck_assert(str_ends(buf_str(&out), STR("\\x9b\\x9b")));
     buf_done(&text);
 }
-
-END_TEST
 
 static char long_text[EVENT_NAME_BYTES + 1];
 
@@ -234,8 +218,6 @@ START_TEST(what_fits)
     ck_assert(event_fits(&subjects[_i].pod, subjects[_i].reason) == subjects[_i].fits);
 }
 
-END_TEST
-
 static enum errc write_both(void *ctx)
 {
     (void)ctx;
@@ -254,8 +236,6 @@ START_TEST(without_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(write_both, NULL), 1);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -54,8 +54,6 @@ START_TEST(the_same_again_is_one)
     ck_assert_uint_eq(first->first_ns, stamp);
 }
 
-END_TEST
-
 /* Each differing field makes another event. */
 START_TEST(what_tells_events_apart)
 {
@@ -87,8 +85,6 @@ START_TEST(what_tells_events_apart)
     }
 }
 
-END_TEST
-
 static enum event_advice see_variant(unsigned i)
 {
     char message[32];
@@ -112,8 +108,6 @@ START_TEST(similar_ones_are_combined)
     ck_assert_int_eq(see("q", "R", "m"), EVENT_SEND);
 }
 
-END_TEST
-
 /* 600 s count from the last event. */
 START_TEST(combining_ends)
 {
@@ -127,8 +121,6 @@ START_TEST(combining_ends)
     ck_assert_int_eq(see_variant(12), EVENT_SEND);
     ck_assert_uint_eq(got->count, 1);
 }
-
-END_TEST
 
 START_TEST(a_pod_has_its_share)
 {
@@ -149,8 +141,6 @@ START_TEST(a_pod_has_its_share)
     ck_assert_int_eq(see("p", "R", "m"), EVENT_DROP);
 }
 
-END_TEST
-
 START_TEST(all_pods_together_have_theirs)
 {
     for (unsigned i = 0; i < 200; i++)
@@ -160,8 +150,6 @@ START_TEST(all_pods_together_have_theirs)
     ck_assert_int_eq(see_other(201), EVENT_SEND);
     ck_assert_int_eq(see_other(202), EVENT_DROP);
 }
-
-END_TEST
 
 /* Each pod takes three records; more pods come than fit. */
 START_TEST(the_oldest_is_forgotten)
@@ -188,8 +176,6 @@ START_TEST(the_oldest_is_forgotten)
     ck_assert_uint_eq(got->count, 1);
 }
 
-END_TEST
-
 /* All records are in use: none is forgotten or overwritten. */
 START_TEST(nothing_that_is_pinned_is_forgotten)
 {
@@ -205,8 +191,6 @@ START_TEST(nothing_that_is_pinned_is_forgotten)
     ck_assert_int_eq(see_other(0), EVENT_SEND);
     ck_assert_uint_eq(got->count, 2);
 }
-
-END_TEST
 
 static enum errc without_memory(void *ctx)
 {
@@ -234,8 +218,6 @@ START_TEST(memory_runs_out)
 {
     ck_assert_uint_ge(fail_alloc_each(without_memory, NULL), 2);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -29,8 +29,6 @@ START_TEST(it_is_posted)
     ck_assert_uint_eq(rig.notes, 0);
 }
 
-END_TEST
-
 START_TEST(again_it_is_patched)
 {
     static const struct script_step steps[] = {
@@ -51,8 +49,6 @@ START_TEST(again_it_is_patched)
     ck_assert_str_eq(made, patched);
 }
 
-END_TEST
-
 /* Events that happen while the first request is under way make one more request, after its
  * answer. */
 START_TEST(a_storm_is_two_requests)
@@ -65,8 +61,6 @@ START_TEST(a_storm_is_two_requests)
     drain();
     ck_assert_uint_eq(rig.server.n_requests, 2);
 }
-
-END_TEST
 
 /* The API server deletes Events after an hour: the patch gets 404. */
 START_TEST(a_patch_of_nothing_makes_it_anew)
@@ -85,8 +79,6 @@ START_TEST(a_patch_of_nothing_makes_it_anew)
     ck_assert_uint_eq(rig.notes, 0);
 }
 
-END_TEST
-
 START_TEST(a_namespace_that_is_gone)
 {
     static const struct script_step steps[] = {
@@ -97,8 +89,6 @@ START_TEST(a_namespace_that_is_gone)
     ck_assert_uint_eq(rig.server.n_requests, 1);
     ck_assert_uint_eq(rig.notes, 1);
 }
-
-END_TEST
 
 /* An event keeps its name in all tries, so that a retry after a lost answer finds it. */
 static const struct {
@@ -201,8 +191,6 @@ START_TEST(it_is_tried_again)
     ck_assert_uint_eq(rig.notes, tries[_i].arrives ? 0 : 1);
 }
 
-END_TEST
-
 /* As with the RBAC rules of an older version: no second try, and one log line for all. */
 START_TEST(what_is_forbidden_is_told_once)
 {
@@ -223,8 +211,6 @@ START_TEST(what_is_forbidden_is_told_once)
     ck_assert_uint_eq(rig.lost, 1);
     ck_assert_int_eq(rig.why.code, ERR_DENIED);
 }
-
-END_TEST
 
 START_TEST(many_messages_become_one_event)
 {
@@ -247,8 +233,6 @@ START_TEST(many_messages_become_one_event)
     ck_assert_uint_eq(said("\"message\":\"(combined from similar events): card 10\""), 1);
 }
 
-END_TEST
-
 START_TEST(what_can_not_be_is_not_sent)
 {
     static const struct script_step steps[] = {{POST_P, SCRIPT_BODY, "{}", 201, NULL}};
@@ -264,8 +248,6 @@ START_TEST(what_can_not_be_is_not_sent)
     ck_assert_uint_eq(said("\"name\":\"p\""), 1);
 }
 
-END_TEST
-
 /* A name with a slash stays one segment of the path. */
 START_TEST(odd_names_stay_in_their_place)
 {
@@ -280,8 +262,6 @@ START_TEST(odd_names_stay_in_their_place)
     drain();
     ck_assert_uint_eq(rig.server.n_requests, 2);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -31,8 +31,6 @@ START_TEST(the_queue_has_an_end)
     ck_assert_uint_eq(rig.notes, 0);
 }
 
-END_TEST
-
 START_TEST(draining_has_an_end)
 {
     struct err e = ERR_INIT;
@@ -47,8 +45,6 @@ START_TEST(draining_has_an_end)
     drain();
     run_turns(rig.loop, 3);
 }
-
-END_TEST
 
 /* A post that waits for a retry gets one more try, at once. */
 START_TEST(draining_waits_for_no_pause)
@@ -65,8 +61,6 @@ START_TEST(draining_waits_for_no_pause)
     ck_assert_uint_eq(rig.notes, 1);
 }
 
-END_TEST
-
 START_TEST(draining_nothing)
 {
     serve(NULL, 0);
@@ -78,8 +72,6 @@ START_TEST(draining_nothing)
     await_requests(1);
 }
 
-END_TEST
-
 START_TEST(without_a_recorder)
 {
     struct event_subject p = {STR("ns"), STR("p"), STR("u")};
@@ -89,8 +81,6 @@ START_TEST(without_a_recorder)
     run_turns(rig.loop, 3);
     ck_assert_uint_eq(rig.server.n_requests, 0);
 }
-
-END_TEST
 
 /* Without memory a post is dropped or tried again; with memory it arrives. */
 static enum errc post_one(void *ctx)
@@ -124,8 +114,6 @@ START_TEST(memory_runs_out)
     ck_assert_uint_ge(fail_alloc_each(post_one, &arrived), 5);
     ck_assert_uint_gt(arrived, 2); /* more than the two in runs without a failure */
 }
-
-END_TEST
 
 int main(void)
 {

@@ -297,8 +297,6 @@ START_TEST(a_history)
     }
 }
 
-END_TEST
-
 START_TEST(it_does_not_choose_for_ever)
 {
     struct evict_machine m;
@@ -321,8 +319,6 @@ START_TEST(it_does_not_choose_for_ever)
     }
     ck_assert_uint_eq(choices, EVICT_CHOICES);
 }
-
-END_TEST
 
 int main(void)
 {

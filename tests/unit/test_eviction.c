@@ -27,8 +27,6 @@ START_TEST(is_written)
     buf_done(&out);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("eviction");

@@ -41,8 +41,6 @@ START_TEST(it_gets_its_card)
     ck_assert(strstr(buf_cstr(&b.server.heads), "\"uid\":\"c\"") != NULL);
 }
 
-END_TEST
-
 START_TEST(a_bind_that_fails_is_no_end)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -59,8 +57,6 @@ START_TEST(a_bind_that_fails_is_no_end)
     run_until(b.loop, is_idle, NULL);
 }
 
-END_TEST
-
 /* Card 1 is out of reach: it evicts both pods of card 0. */
 START_TEST(another_set_where_one_is_refused)
 {
@@ -75,8 +71,6 @@ START_TEST(another_set_where_one_is_refused)
     run_to_log("reason=CardsKept");
 }
 
-END_TEST
-
 START_TEST(nobody_where_all_are_refused)
 {
     SERVE(TRY("c", BUDGET), TRY("a", WEBHOOK));
@@ -85,8 +79,6 @@ START_TEST(nobody_where_all_are_refused)
     ck_assert_uint_eq(times_logged("reason=EvictionForCardsFailed"), 1);
     ck_assert_uint_eq(times_logged("denied the request: no"), 3); /* the event and two log lines */
 }
-
-END_TEST
 
 START_TEST(not_against_a_budget_that_is_known)
 {
@@ -99,8 +91,6 @@ START_TEST(not_against_a_budget_that_is_known)
     run_to_failure(0);
     ck_assert_uint_eq(times_logged("would violate a PodDisruptionBudget"), 2);
 }
-
-END_TEST
 
 /* Kubernetes 1.20 nominates a node without a victim. The verdicts on the pod continue during the
  * rescue. */
@@ -117,8 +107,6 @@ START_TEST(a_nomination_that_helps_nobody)
     ck_assert(pod("wants")->kept);
     run_to_log("evicted for cards");
 }
-
-END_TEST
 
 /* Pods for which no eviction happens. Each would qualify, except for one fact. */
 static const struct {
@@ -161,8 +149,6 @@ START_TEST(nobody_is_evicted_for)
     ck_assert_uint_eq(times_logged("reason="), 0);
 }
 
-END_TEST
-
 START_TEST(the_clusters_own_stay)
 {
     const int32_t critical = 2000000000;
@@ -177,8 +163,6 @@ START_TEST(the_clusters_own_stay)
     ck_assert_uint_eq(b.server.n_requests, 0);
     ck_assert_uint_eq(times_logged("reason="), 0);
 }
-
-END_TEST
 
 /* One eviction is needed on n, two on m. The order of the nodes must not decide. */
 START_TEST(the_node_of_the_cheaper_set)
@@ -195,8 +179,6 @@ START_TEST(the_node_of_the_cheaper_set)
     run_to_log("evicted for cards");
     ck_assert_uint_eq(b.server.n_requests, 2);
 }
-
-END_TEST
 
 /* On card 0 of m are pods of 1, and all of them must go for a pod of 34. The other cards have 33
  * free, beside a pod of the same priority. */
@@ -222,8 +204,6 @@ START_TEST(no_more_victims_than_the_limit)
     ck_assert_uint_eq(b.counts.ends[EVICT_END_NO_SET], n <= LIMIT_EVICT_VICTIMS ? 0 : 1);
 }
 
-END_TEST
-
 /* When filter refused the pod, the node had 12 free. Now 9 are free, and the scheduler preempts. */
 START_TEST(a_node_that_has_filled_since)
 {
@@ -234,8 +214,6 @@ START_TEST(a_node_that_has_filled_since)
     ck_assert_uint_eq(b.server.n_requests, 0);
     ck_assert_uint_eq(b.counts.ends[EVICT_END_NO_SET], 1);
 }
-
-END_TEST
 
 int main(void)
 {

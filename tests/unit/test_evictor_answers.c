@@ -13,8 +13,6 @@ START_TEST(a_right_that_is_lacking_is_told_once)
     ck_assert_uint_eq(b.server.n_requests, 1);
 }
 
-END_TEST
-
 START_TEST(an_older_api_server)
 {
     SERVE(TRY("c", OLD), TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -25,8 +23,6 @@ START_TEST(an_older_api_server)
     ck_assert(first != NULL && strstr(first + 1, "policy/v1\"") == NULL);
     ck_assert(strstr(strstr(first, "policy/v1beta1\"") + 1, "policy/v1beta1\"") != NULL);
 }
-
-END_TEST
 
 /* The watch has not shown the new pod yet. That is not a failure; five failures would end the
  * rescue. */
@@ -39,8 +35,6 @@ START_TEST(a_victim_has_another_uid_by_now)
     ck_assert_uint_eq(b.server.n_requests, 7);
 }
 
-END_TEST
-
 /* The API server names the missing pod. The watch has not shown that yet. */
 START_TEST(a_victim_is_not_found)
 {
@@ -50,8 +44,6 @@ START_TEST(a_victim_is_not_found)
     ck_assert_uint_eq(b.server.n_requests, 4);
 }
 
-END_TEST
-
 /* A 404 Status that names no object: the API server does not serve this version of evictions. */
 START_TEST(there_is_no_path_for_evictions)
 {
@@ -60,8 +52,6 @@ START_TEST(there_is_no_path_for_evictions)
     run_to_failure(2);
     ck_assert_uint_eq(b.counts.ends[EVICT_END_UNSERVED], 1);
 }
-
-END_TEST
 
 /* A load balancer's answer, or a Status whose code differs from the answer's. */
 static const struct script_step doubtful[] = {
@@ -105,8 +95,6 @@ START_TEST(an_answer_that_proves_nothing)
     ck_assert_ptr_null(strstr(buf_cstr(&b.server.heads), "policy/v1beta1\""));
 }
 
-END_TEST
-
 /* Each of these refuses to evict this victim. */
 static const struct script_step refusals[] = {
     TRY("c", BUDGET),
@@ -127,8 +115,6 @@ START_TEST(a_refusal_of_the_api_server)
     ck_assert_uint_eq(times_logged("spared for a while"), 1);
 }
 
-END_TEST
-
 /* The request never reaches the API server; the log says so. */
 START_TEST(a_load_balancer_that_answers_for_the_api_server)
 {
@@ -140,8 +126,6 @@ START_TEST(a_load_balancer_that_answers_for_the_api_server)
     ck_assert_uint_eq(times_logged("no answer of the API server itself to five calls in a row"), 2);
     ck_assert_uint_eq(times_logged("403: <html>403</html>"), 2);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -12,8 +12,6 @@ START_TEST(the_api_server_is_away_between_dry_run_and_eviction)
     ck_assert(pod("wants")->kept);
 }
 
-END_TEST
-
 START_TEST(an_api_server_that_stays_away)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", LOST), EVICT("c", ILL), EVICT("c", LOST), EVICT("c", ILL),
@@ -22,8 +20,6 @@ START_TEST(an_api_server_that_stays_away)
     run_to_failure(6);
     ck_assert_uint_eq(times_logged("reason=EvictionForCardsFailed"), 1);
 }
-
-END_TEST
 
 static void c_goes(void)
 {
@@ -43,8 +39,6 @@ START_TEST(a_lost_answer)
     run_to_log("reason=CardsKept");
     ck_assert_uint_eq(b.server.n_requests, 2);
 }
-
-END_TEST
 
 static void lose_lease(void)
 {
@@ -70,8 +64,6 @@ START_TEST(the_lease_is_lost_in_the_middle)
     ck_assert_uint_eq(times_logged("reason=CardsReleased"), requests == 2 ? 1 : 0);
 }
 
-END_TEST
-
 /* The connection is not made yet at that time. */
 START_TEST(nothing_leaves_without_the_lease)
 {
@@ -83,8 +75,6 @@ START_TEST(nothing_leaves_without_the_lease)
     run_until(b.loop, is_idle, NULL);
     ck_assert_uint_eq(b.server.n_requests, 0);
 }
-
-END_TEST
 
 static void pod_is_gone(void)
 {
@@ -101,8 +91,6 @@ START_TEST(the_pod_is_deleted_in_the_middle)
     ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->claims);
 }
 
-END_TEST
-
 START_TEST(the_pod_is_deleted_while_its_victim_ends)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -116,8 +104,6 @@ START_TEST(the_pod_is_deleted_while_its_victim_ends)
     ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->claims);
     ck_assert_uint_eq(b.server.n_requests, 2);
 }
-
-END_TEST
 
 static void pod_is_edited(void)
 {
@@ -133,8 +119,6 @@ START_TEST(the_pod_is_edited_in_the_middle)
     ck_assert_uint_eq(b.server.n_requests, 1);
     ck_assert(!pod("wants")->kept);
 }
-
-END_TEST
 
 static void b_rises(void)
 {
@@ -152,8 +136,6 @@ START_TEST(a_victim_rises_while_others_are_tried)
     ck_assert_uint_eq(b.server.n_requests, 2);
     ck_assert_uint_eq(b.counts.ends[EVICT_END_PROTECTED], 1);
 }
-
-END_TEST
 
 static void c_rises(void)
 {
@@ -174,8 +156,6 @@ START_TEST(a_victim_rises_after_its_dry_run)
     ck_assert_uint_eq(pod("wants")->holding->shares[0].card, 0);
 }
 
-END_TEST
-
 static void b_and_c_rise(void)
 {
     b_rises();
@@ -194,8 +174,6 @@ START_TEST(a_victim_rises_after_its_dry_run_and_there_is_no_other)
                       2);
 }
 
-END_TEST
-
 /* The event on the pod of priority 100 says that one victim was evicted in vain. */
 START_TEST(a_second_victim_rises_after_its_dry_run)
 {
@@ -209,8 +187,6 @@ START_TEST(a_second_victim_rises_after_its_dry_run)
     ck_assert_uint_eq(times_logged("pod ns/b has priority 100 by now"), 2);
     ck_assert(!pod("wants")->kept);
 }
-
-END_TEST
 
 /* Advances the clock a minute without a real wait. */
 static void a_minute_passes(void)
@@ -234,8 +210,6 @@ START_TEST(a_spared_victim_is_tried_again_after_a_minute)
     ck_assert_uint_eq(b.server.n_requests, 4);
 }
 
-END_TEST
-
 /* The rescue went on after the refusal of c's eviction, so that refusal is not why the pod was not
  * bound. */
 START_TEST(an_earlier_refusal_is_not_the_cause_of_the_end)
@@ -258,8 +232,6 @@ START_TEST(an_earlier_refusal_is_not_the_cause_of_the_end)
     ck_assert_uint_eq(times_logged("it was not bound in time:"), 0);
 }
 
-END_TEST
-
 static void c_is_gone(void)
 {
     gone("c");
@@ -275,8 +247,6 @@ START_TEST(a_victim_is_gone_by_now)
     ck_assert_uint_eq(times_logged("reason="), 0);
 }
 
-END_TEST
-
 /* Another replica may have decided since. */
 START_TEST(what_was_noted_in_another_term_is_forgotten)
 {
@@ -288,8 +258,6 @@ START_TEST(what_was_noted_in_another_term_is_forgotten)
     (void)ask(wants);
     run_to_request(1, NULL);
 }
-
-END_TEST
 
 START_TEST(it_may_end_at_any_time)
 {
@@ -307,8 +275,6 @@ START_TEST(it_may_end_at_any_time)
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE); /* and filter notes nothing */
 }
 
-END_TEST
-
 static enum errc make_and_free(void *ctx)
 {
     struct evictor_settings set = settings();
@@ -325,8 +291,6 @@ START_TEST(it_is_made_whole_or_not_at_all)
 {
     ck_assert_uint_gt(fail_alloc_each(make_and_free, NULL), 0);
 }
-
-END_TEST
 
 /*
  * One allocation fails, anywhere after the note, while no answer comes (the server is in this
@@ -358,8 +322,6 @@ START_TEST(a_lack_of_memory_is_made_up_for)
     set_up();
     ck_assert_uint_gt(nth, 10);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -45,8 +45,6 @@ START_TEST(two_pods_exchange_their_cards)
     roster_done(r);
 }
 
-END_TEST
-
 /* A user has copied the annotation: no pod would be placed on the node while it is there. */
 START_TEST(a_mark_without_an_exchange_is_removed)
 {
@@ -60,8 +58,6 @@ START_TEST(a_mark_without_an_exchange_is_removed)
     roster_done(r);
 }
 
-END_TEST
-
 /* The agent ended between the two moves: the mark and the checkpoint say how to go on. */
 START_TEST(an_exchange_goes_on_after_a_restart)
 {
@@ -73,8 +69,6 @@ START_TEST(an_exchange_goes_on_after_a_restart)
     ck_assert_uint_eq(roster_find(r, STR("p"))->plan.grants[0].card, 1);
     roster_done(r);
 }
-
-END_TEST
 
 /* A single pod that follows its container: a pod that is bound meanwhile takes the room. */
 START_TEST(a_pod_alone_is_marked)
@@ -105,8 +99,6 @@ START_TEST(a_pod_alone_is_marked)
     ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
     roster_done(r);
 }
-
-END_TEST
 
 /* Both pods have devices of card 0, which has room for one; this agent has just started. */
 static struct roster *take_over_two(void)
@@ -142,8 +134,6 @@ START_TEST(a_pod_that_waited_for_room_still_waits_after_a_restart)
     roster_done(r);
 }
 
-END_TEST
-
 /* The other one runs, so the kubelet does not ask for it. */
 START_TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
 {
@@ -156,8 +146,6 @@ START_TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
     ck_assert(exchange_may_start(r, p));
     roster_done(r);
 }
-
-END_TEST
 
 /* The kubelet has lost its checkpoint while p runs, and asks for q: p's card is not for q. */
 START_TEST(a_running_pod_keeps_its_cards_without_a_checkpoint)
@@ -191,8 +179,6 @@ START_TEST(a_running_pod_keeps_its_cards_without_a_checkpoint)
     roster_done(r);
 }
 
-END_TEST
-
 /* The kubelet asks for p's devices again, and gets those of another card. If the container runs, it
  * has them not; once the kubelet starts it again, it does. */
 START_TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
@@ -217,8 +203,6 @@ START_TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
     roster_done(r);
 }
 
-END_TEST
-
 /* Another plugin has given p a card; the kubelet starts before the first checkpoint is read. */
 START_TEST(devices_are_not_lost_before_the_first_checkpoint)
 {
@@ -230,8 +214,6 @@ START_TEST(devices_are_not_lost_before_the_first_checkpoint)
     is_next(r, EXCHANGE_MOVE, "p");
     roster_done(r);
 }
-
-END_TEST
 
 /* Before the first checkpoint it is not known which pods have devices: none is moved. */
 START_TEST(nothing_is_planned_before_the_first_checkpoint)
@@ -245,8 +227,6 @@ START_TEST(nothing_is_planned_before_the_first_checkpoint)
     ck_assert_uint_eq(planned(r, "p"), 0);
     roster_done(r);
 }
-
-END_TEST
 
 /* The move of q to card 0 is under way when q gets other devices, which its annotations named
  * before: until it is known what they name now, q does not start. */
@@ -280,8 +260,6 @@ START_TEST(a_pod_waits_while_its_cards_are_written)
     roster_done(r);
 }
 
-END_TEST
-
 /* The phase of both is Running, as it stays when containers have ended, and both have card 0, which
  * has room for one. */
 START_TEST(a_phase_alone_starts_no_container)
@@ -310,8 +288,6 @@ START_TEST(a_phase_alone_starts_no_container)
     roster_done(r);
 }
 
-END_TEST
-
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
 START_TEST(an_edit_moves_no_other_pod)
@@ -334,8 +310,6 @@ START_TEST(an_edit_moves_no_other_pod)
     roster_done(r);
 }
 
-END_TEST
-
 /* The agent was away when a user edited the annotations of a pod that runs: the checkpoint alone
  * says where. */
 START_TEST(an_edit_before_the_start_is_seen_after_it)
@@ -355,8 +329,6 @@ START_TEST(an_edit_before_the_start_is_seen_after_it)
     ck_assert(roster_find(r, STR("p"))->held);
     roster_done(r);
 }
-
-END_TEST
 
 /* However often a user edits a pod that runs, the exchange of two others goes on to its end. */
 START_TEST(an_edited_pod_holds_up_no_exchange)
@@ -406,8 +378,6 @@ START_TEST(an_edited_pod_holds_up_no_exchange)
     roster_done(r);
 }
 
-END_TEST
-
 /* The kubelet gave q the card of p. q's own card is not there: p must not get that one. */
 START_TEST(no_pod_gets_a_card_that_is_not_there)
 {
@@ -420,8 +390,6 @@ START_TEST(no_pod_gets_a_card_that_is_not_there)
     is_next(r, EXCHANGE_NOTHING, NULL);
     roster_done(r);
 }
-
-END_TEST
 
 static void refuse(struct roster *r, const char *uid)
 {
@@ -457,8 +425,6 @@ START_TEST(a_pod_that_can_not_be_written_holds_up_no_other)
     roster_done(r);
 }
 
-END_TEST
-
 /* One allocation of roster_set fails: the pod is as before, and the next object is taken. */
 START_TEST(a_pod_that_can_not_be_kept_is_not_half_kept)
 {
@@ -487,8 +453,6 @@ START_TEST(a_pod_that_can_not_be_kept_is_not_half_kept)
     }
     roster_done(r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -19,8 +19,6 @@ START_TEST(an_exchange_of_another_agent_is_waited_for)
     roster_done(r);
 }
 
-END_TEST
-
 /* The agent before may have sent a PATCH with other cards, which the API server takes only for the
  * version that it knew. */
 START_TEST(a_pod_in_doubt_does_not_start)
@@ -41,8 +39,6 @@ START_TEST(a_pod_in_doubt_does_not_start)
     roster_done(r);
 }
 
-END_TEST
-
 /* One that runs has its cards already; one that came later was not known to another agent. */
 START_TEST(other_pods_are_in_no_doubt)
 {
@@ -57,8 +53,6 @@ START_TEST(other_pods_are_in_no_doubt)
     ck_assert(exchange_may_start(r, roster_find(r, STR("p"))));
     roster_done(r);
 }
-
-END_TEST
 
 /* The second PATCH changes nothing, so the first one may still come. */
 START_TEST(a_patch_without_an_effect_ends_no_doubt)
@@ -90,8 +84,6 @@ START_TEST(a_patch_without_an_effect_ends_no_doubt)
     roster_done(r);
 }
 
-END_TEST
-
 /* Its new version may need another step. */
 START_TEST(a_pod_that_has_changed_is_shown_first)
 {
@@ -108,8 +100,6 @@ START_TEST(a_pod_that_has_changed_is_shown_first)
     is_next(r, EXCHANGE_MARK, "p");
     roster_done(r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -95,8 +95,6 @@ START_TEST(the_end_waits_for_no_answer)
     http_fixture_close(&s.http);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("explain");

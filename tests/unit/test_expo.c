@@ -48,8 +48,6 @@ START_TEST(writes_text)
                                     "build_info{node=\"n1\"} 1\n");
 }
 
-END_TEST
-
 static const struct {
     struct str value;
     const char *written;
@@ -78,8 +76,6 @@ START_TEST(escapes_labels)
     (void)snprintf(line, sizeof(line), "m{k=\"%s\"} 1\n", values[_i].written);
     ck_assert_str_is(buf_str(&out), line);
 }
-
-END_TEST
 
 static const struct {
     int64_t v;
@@ -112,8 +108,6 @@ START_TEST(writes_numbers)
     ck_assert_str_is(buf_str(&out), line);
 }
 
-END_TEST
-
 START_TEST(buckets_have_their_bound)
 {
     for (size_t i = 0; i < EXPO_BOUNDS; i++) {
@@ -126,8 +120,6 @@ START_TEST(buckets_have_their_bound)
         ck_assert(i == 0 || expo_bounds_ns[i] > expo_bounds_ns[i - 1]);
     }
 }
-
-END_TEST
 
 /* Each bucket includes those below it, and the last one equals the count. */
 START_TEST(histograms_are_cumulative)
@@ -167,8 +159,6 @@ START_TEST(histograms_are_cumulative)
     ck_assert(str_starts(buf_str(&out), STR("d_seconds_bucket{le=\"0.0001\"} 1\n")));
 }
 
-END_TEST
-
 START_TEST(keeps_the_failure)
 {
     struct buf small;
@@ -179,8 +169,6 @@ START_TEST(keeps_the_failure)
     ck_assert_int_eq(buf_fault(&small), ERR_LIMIT);
     buf_done(&small);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -96,8 +96,6 @@ START_TEST(reads_filter_arguments)
     end(&x);
 }
 
-END_TEST
-
 static const struct {
     const char *body;
     const char *error;
@@ -136,8 +134,6 @@ START_TEST(names_what_is_wrong)
     end(&x);
 }
 
-END_TEST
-
 static void put_items(struct buf *out, const char *prefix, unsigned n)
 {
     buf_put(out, STR("\"items\":["));
@@ -171,8 +167,6 @@ START_TEST(a_doubled_list_starts_over)
         }
     }
 }
-
-END_TEST
 
 static enum offer offer_by_name(struct str name)
 {
@@ -266,8 +260,6 @@ START_TEST(answers_in_the_form_of_the_question)
     end(&x);
 }
 
-END_TEST
-
 /* One reason is far longer than the others. */
 static struct str reason_of_kind(void *ctx, size_t i, bool *ret_common)
 {
@@ -318,8 +310,6 @@ START_TEST(an_answer_needs_room_for_its_bytes_alone)
     end(&x);
 }
 
-END_TEST
-
 static const struct {
     const char *body;
     const char *list;
@@ -348,8 +338,6 @@ START_TEST(scores_every_candidate_in_a_bare_list)
     buf_done(&out);
     end(&x);
 }
-
-END_TEST
 
 START_TEST(writes_errors)
 {
@@ -380,8 +368,6 @@ START_TEST(writes_errors)
                      "\"FailedAndUnresolvableNodes\":null,\"Error\":\"100 percent\"}");
     buf_done(&out);
 }
-
-END_TEST
 
 /* "name namespace uid node", or the error. */
 static const struct {
@@ -424,8 +410,6 @@ START_TEST(reads_bind_arguments)
     ck_assert_str_eq(text, binds[_i].result);
     arena_done(&arena);
 }
-
-END_TEST
 
 /* Bodies that real schedulers sent; the answers are in tests/golden/routes. */
 static const struct {
@@ -478,8 +462,6 @@ START_TEST(reads_what_schedulers_send)
     buf_done(&body);
 }
 
-END_TEST
-
 START_TEST(reads_the_bindings_that_schedulers_send)
 {
     static const char *const files[] = {"kube-scheduler-1.20.2/bind.json",
@@ -498,8 +480,6 @@ START_TEST(reads_the_bindings_that_schedulers_send)
     arena_done(&arena);
     buf_done(&body);
 }
-
-END_TEST
 
 static enum errc read_and_answer(void *ctx)
 {
@@ -528,8 +508,6 @@ START_TEST(survives_a_lack_of_memory)
     buf_done(&body);
 }
 
-END_TEST
-
 START_TEST(no_room_is_an_error_of_its_own)
 {
     struct arena arena;
@@ -547,8 +525,6 @@ START_TEST(no_room_is_an_error_of_its_own)
     arena_done(&arena);
     buf_done(&body);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -250,8 +250,6 @@ START_TEST(agrees_with_the_paper)
     }
 }
 
-END_TEST
-
 START_TEST(without_expected_pods)
 {
     struct market_ask ask;
@@ -264,8 +262,6 @@ START_TEST(without_expected_pods)
     market_ask(market_of(&r), &evaluation, &ask);
     ck_assert_uint_eq(fgd_score(fgd_of(), &ask, node_of(&r, "n")), 50);
 }
-
-END_TEST
 
 /* A node that cannot take the pod at all. */
 START_TEST(no_card_has_room)
@@ -283,8 +279,6 @@ START_TEST(no_card_has_room)
     ck_assert_uint_eq(fgd_score(fgd_of(), &ask, node_of(&r, "n")), 0);
 }
 
-END_TEST
-
 static enum errc learn_or_fail(void *ctx)
 {
     struct fgd_shape *before = fgd_of()->all;
@@ -301,8 +295,6 @@ START_TEST(without_memory_the_old_ones_stay)
     fgd_learn(fgd_of(), market_of(&r));
     ck_assert_uint_eq(fail_alloc_each(learn_or_fail, NULL), 1);
 }
-
-END_TEST
 
 int main(void)
 {

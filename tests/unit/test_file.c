@@ -52,8 +52,6 @@ START_TEST(test_read_up_to_the_ceiling)
     buf_done(&b);
 }
 
-END_TEST
-
 START_TEST(test_failures_name_the_path)
 {
     struct err e = ERR_INIT;
@@ -67,8 +65,6 @@ START_TEST(test_failures_name_the_path)
     ck_assert_int_eq(file_read(STR("/tmp/a\0b"), &b, &e), ERR_RANGE);
     buf_done(&b);
 }
-
-END_TEST
 
 /* A pipe's writer may never come, and a daemon that waits for it answers no requests. */
 START_TEST(test_a_pipe_is_not_read_again)
@@ -87,8 +83,6 @@ START_TEST(test_a_pipe_is_not_read_again)
     ck_assert_uint_eq(b.n, 10);
     buf_done(&b);
 }
-
-END_TEST
 
 /* Replaces the function of file.c that waits for a pipe's writer: the wait is over at once. */
 static int on_wait = -1; /* gets a byte at each wait */
@@ -115,8 +109,6 @@ START_TEST(test_a_pipe_without_a_writer)
     ck_assert_uint_eq(b.n, 0);
     buf_done(&b);
 }
-
-END_TEST
 
 /* The writer starts when the wait is over, before or after the first read. */
 START_TEST(test_a_pipe_with_a_slow_writer)
@@ -146,8 +138,6 @@ START_TEST(test_a_pipe_with_a_slow_writer)
     ck_assert_int_eq(status, 0);
 }
 
-END_TEST
-
 START_TEST(test_stamp_tells_versions_apart)
 {
     char other[80];
@@ -167,8 +157,6 @@ START_TEST(test_stamp_tells_versions_apart)
     ck_assert(!file_stamp_eq(old, file_stamp(str_of(path))));
     ck_assert_int_eq(unlink(other), 0);
 }
-
-END_TEST
 
 /* As rsync --times does, or an editor that restores the time: only the content differs. */
 START_TEST(test_stamp_tells_a_rewrite_in_place)
@@ -194,8 +182,6 @@ START_TEST(test_stamp_tells_a_rewrite_in_place)
     ck_assert_uint_eq(now.inode, old.inode);
     ck_assert(!file_stamp_eq(old, now));
 }
-
-END_TEST
 
 /* What lies at NAME.new is neither followed nor opened: opening a pipe would wait for ever. */
 START_TEST(test_replace_opens_nothing_that_is_there)
@@ -232,8 +218,6 @@ START_TEST(test_replace_opens_nothing_that_is_there)
     (void)rmdir(fresh);
     (void)unlink(victim);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -130,8 +130,6 @@ START_TEST(a_verb_allocates_nothing_of_ours)
     stage_close(&s);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("filter_alloc");

@@ -72,8 +72,6 @@ START_TEST(takes_the_tightest_card)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(three_small_pods_share_a_card)
 {
     struct rig r;
@@ -89,8 +87,6 @@ START_TEST(three_small_pods_share_a_card)
     ck_assert_int_eq(card_used(&r, "n", 1), 0);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(the_sum_is_no_help_where_no_card_has_it)
 {
@@ -112,8 +108,6 @@ START_TEST(the_sum_is_no_help_where_no_card_has_it)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The plugin can't tell unassigned pods of one size apart: they share a card while it has room. */
 START_TEST(unassigned_equals_share_a_card)
 {
@@ -132,8 +126,6 @@ START_TEST(unassigned_equals_share_a_card)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(an_equal_on_a_full_or_unknown_card_is_no_guide)
 {
     struct rig r;
@@ -146,8 +138,6 @@ START_TEST(an_equal_on_a_full_or_unknown_card_is_no_guide)
     ck_assert_uint_eq(pick(&r, 2), 0);
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(a_reservation_counts_as_unassigned_and_so_does_its_confirmation)
 {
@@ -169,8 +159,6 @@ START_TEST(a_reservation_counts_as_unassigned_and_so_does_its_confirmation)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(unhealthy_cards_take_nothing)
 {
     struct rig r;
@@ -191,8 +179,6 @@ START_TEST(unhealthy_cards_take_nothing)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(pods_without_a_card_count_against_the_node)
 {
     struct rig r;
@@ -204,8 +190,6 @@ START_TEST(pods_without_a_card_count_against_the_node)
     ck_assert(!verdict_unresolvable(VERDICT_NODE_FULL));
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(what_is_not_allocatable_is_not_used)
 {
@@ -223,8 +207,6 @@ START_TEST(what_is_not_allocatable_is_not_used)
     ck_assert_int_eq(fit(&r, 8), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 static const struct {
     const char *mem;
@@ -256,8 +238,6 @@ START_TEST(a_node_that_is_not_ready_says_why)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
 {
     struct rig r;
@@ -272,8 +252,6 @@ START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
                      "node \"n\" not found");
     rig_done(&r);
 }
-
-END_TEST
 
 /* No question allocates, however many pods there are: the node keeps the sums. */
 START_TEST(a_verdict_and_a_choice_allocate_nothing)
@@ -293,8 +271,6 @@ START_TEST(a_verdict_and_a_choice_allocate_nothing)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(every_verdict_has_a_name_and_a_reason)
 {
     struct buf scratch;
@@ -308,8 +284,6 @@ START_TEST(every_verdict_has_a_name_and_a_reason)
     }
     buf_done(&scratch);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -128,8 +128,6 @@ START_TEST(a_reservation_is_evaluated_again_before_it_is_sent)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Pods of other clients may exceed the node's limit after it shrank: then even a pod whose spec
  * asks for no memory has no room. */
 START_TEST(a_node_beyond_its_limit_takes_nothing)
@@ -152,8 +150,6 @@ START_TEST(a_node_beyond_its_limit_takes_nothing)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The other plugin counts its own cards. If the node's cards are divided, a lack of shared memory
  * does not affect exclusive pods. */
 START_TEST(a_full_node_gives_out_what_is_set_aside)
@@ -169,8 +165,6 @@ START_TEST(a_full_node_gives_out_what_is_set_aside)
     ck_assert_int_eq(renew(&r, "a"), OK);
     rig_done(&r);
 }
-
-END_TEST
 
 /* cardpack does not know which exclusive cards the other plugin gives out. While a pod shares a
  * card that was set aside after it was placed, that card may be the one. */
@@ -197,8 +191,6 @@ START_TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
     rig_done(&r);
 }
 
-END_TEST
-
 /* While the table can't be read, it is unknown which plugin each card belongs to: exclusive pods
  * and sharing pods exclude each other. */
 START_TEST(unknown_cards_are_not_given_out_beside_sharers)
@@ -220,8 +212,6 @@ START_TEST(unknown_cards_are_not_given_out_beside_sharers)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A manifest copied from a bound pod has that pod's allocation. */
 START_TEST(what_a_copied_manifest_allocates_is_not_held)
 {
@@ -240,8 +230,6 @@ START_TEST(what_a_copied_manifest_allocates_is_not_held)
     ck_assert_int_eq(card_used(&r, "n", 1), 6);
     rig_done(&r);
 }
-
-END_TEST
 
 static bool claims(const struct rig *r, const char *node, const char *uid)
 {
@@ -279,8 +267,6 @@ START_TEST(a_nomination_outlives_a_reservation)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Exclusive cards do not count as a place of the group. */
 START_TEST(a_group_is_where_one_has_a_shared_card)
 {
@@ -294,8 +280,6 @@ START_TEST(a_group_is_where_one_has_a_shared_card)
                      ERR_UNAVAILABLE);
     rig_done(&r);
 }
-
-END_TEST
 
 /*
  * The claim's containers are too large for one card, and the claim waits until pod "gone" has
@@ -319,8 +303,6 @@ START_TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
     ck_assert_uint_le(work.steps, 100);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

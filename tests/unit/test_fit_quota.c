@@ -33,8 +33,6 @@ START_TEST(a_model_that_is_used_up_is_skipped)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The reason is that of the cards that the pod would get, not of the others. */
 START_TEST(the_reason_is_that_of_its_cards)
 {
@@ -50,8 +48,6 @@ START_TEST(the_reason_is_that_of_its_cards)
                      "quota of namespace ns: memory of model A100: 5 of 8 used, 4 asked");
     rig_done(&r);
 }
-
-END_TEST
 
 START_TEST(whole_cards_cost_what_they_have)
 {
@@ -78,8 +74,6 @@ START_TEST(whole_cards_cost_what_they_have)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(several_cards_are_asked_for_at_once)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, 3, 150)};
@@ -103,8 +97,6 @@ START_TEST(several_cards_are_asked_for_at_once)
                      "quota of namespace ns: cards: 2 of 3 used, 2 asked");
     rig_done(&r);
 }
-
-END_TEST
 
 /* Containers on different cards use a card each. If the quota allows no second card, they are
  * placed on one. */
@@ -132,8 +124,6 @@ START_TEST(containers_part_within_it)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Cards with equal room differ if their models differ. */
 START_TEST(containers_part_over_models)
 {
@@ -158,8 +148,6 @@ START_TEST(containers_part_over_models)
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "10", .more = "10"}), VERDICT_NO_CARD_FREE);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A card that a container of the pod has already takes no more of a limit on cards, so it differs
  * from a card with equal room. */
@@ -193,8 +181,6 @@ START_TEST(containers_part_onto_few_cards)
     ck_assert_int_ne(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 enum {
     KINDS = 80
@@ -265,8 +251,6 @@ START_TEST(a_memo_answers_as_the_account)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(cards_of_another_plugin_are_asked_for)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 2, -1)};
@@ -283,8 +267,6 @@ START_TEST(cards_of_another_plugin_are_asked_for)
     ck_assert_int_eq(fit(&r, "n", (struct asks){.exclusive = "3"}), VERDICT_QUOTA_DENIED);
     rig_done(&r);
 }
-
-END_TEST
 
 /* With the quota used up, room does not help. If the card can never be feasible, that is the
  * reason. */
@@ -305,8 +287,6 @@ START_TEST(verdicts_come_in_order)
     ck_assert(verdict_unresolvable(VERDICT_QUOTA_DENIED) && !verdict_unresolvable(VERDICT_QUOTA));
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

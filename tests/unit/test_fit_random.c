@@ -299,8 +299,6 @@ START_TEST(places_what_has_a_place_and_never_too_much)
                       "%s is never met", verdict_name((enum verdict)v));
 }
 
-END_TEST
-
 /* A valid request for shared cards. The claim of a pod in a group is checked without the group. */
 static void make_asker(struct trial *t, struct made *m)
 {
@@ -372,8 +370,6 @@ START_TEST(what_is_kept_is_there_when_it_is_wanted)
     }
     ck_assert(n < HISTORIES || (met[1][1] > 0 && met[1][0] > 0 && met[0][1] > 0));
 }
-
-END_TEST
 
 int main(void)
 {

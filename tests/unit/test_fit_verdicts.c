@@ -317,8 +317,6 @@ START_TEST(says_why)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A lack of shared memory does not affect pods of the other plugin, and the reverse. */
 START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
 {
@@ -335,8 +333,6 @@ START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
     ck_assert_int_eq(r.fx.verdict, VERDICT_UNKNOWN_NODE);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A pod is reserved, then its node changes: may the reservation stay? */
 static const struct {
@@ -371,8 +367,6 @@ START_TEST(says_whether_what_is_reserved_still_holds)
     ck_assert_str_eq(verdict_name(r.fx.verdict), verdict_name(keeps[_i].verdict));
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

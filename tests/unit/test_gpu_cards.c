@@ -47,8 +47,6 @@ START_TEST(a_lost_card_is_unhealthy)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* Other errors don't mean that it is lost, and may pass. */
 START_TEST(a_card_that_fails_again_and_again_is_unhealthy)
 {
@@ -64,8 +62,6 @@ START_TEST(a_card_that_fails_again_and_again_is_unhealthy)
     gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* NVML leaves it out at the next nvmlInit, and shifts its own indices and the minors. */
 START_TEST(a_lost_card_is_looked_for_and_recovers)
@@ -85,8 +81,6 @@ START_TEST(a_lost_card_is_looked_for_and_recovers)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_card_that_came_back_is_watched_for_the_cooldown)
 {
     struct gpu_rig r;
@@ -102,8 +96,6 @@ START_TEST(a_card_that_came_back_is_watched_for_the_cooldown)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* An event comes with a handle of the list after the shift. */
 START_TEST(an_xid_after_a_shift_is_of_the_right_card)
 {
@@ -118,8 +110,6 @@ START_TEST(an_xid_after_a_shift_is_of_the_right_card)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(indices_outlive_a_restart)
 {
     struct gpu_rig r;
@@ -131,8 +121,6 @@ START_TEST(indices_outlive_a_restart)
     restart(&r, CARD("2", "0") "\n", "0=GPU-1? 1=GPU-2 2=GPU-3?");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* Before the first answer, the cards of the state file are there and can't be used. */
 START_TEST(after_a_restart_without_a_driver_the_cards_are_missing)
@@ -148,8 +136,6 @@ START_TEST(after_a_restart_without_a_driver_the_cards_are_missing)
     ck_assert_int_eq(gpu_watch_find(r.watch, 0)->health, GPU_UNHEALTHY);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(a_replaced_card_has_the_index_if_no_pod_uses_it)
 {
@@ -169,8 +155,6 @@ START_TEST(a_replaced_card_has_the_index_if_no_pod_uses_it)
     ck_assert_str_eq(gpu_rig_cards(&r), _i == 1 ? "0=GPU-1 1=GPU-2? 2=GPU-9" : "0=GPU-1 1=GPU-9");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(an_xid_of_one_slice_leaves_the_others_healthy)
 {
@@ -197,8 +181,6 @@ START_TEST(an_xid_of_one_slice_leaves_the_others_healthy)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* NVML tells their card's memory to a process with the capability. */
 START_TEST(slices_are_the_same_with_the_right_to_monitor)
 {
@@ -207,8 +189,6 @@ START_TEST(slices_are_the_same_with_the_right_to_monitor)
     ck_assert_uint_eq(gpu_watch_find(r.watch, 1)->memory_bytes, UINT64_C(4864) << 20);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* The size that was announced stays, whatever the driver reserves later. */
 START_TEST(what_the_driver_reserves_is_no_pods)
@@ -228,8 +208,6 @@ START_TEST(what_the_driver_reserves_is_no_pods)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_card_without_a_size_is_left_out_and_named)
 {
     static const char *const ways[] = {"mib=0", "mib=0 memory=3", "memory=4"};
@@ -248,8 +226,6 @@ START_TEST(a_card_without_a_size_is_left_out_and_named)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_setting_gives_a_card_its_size)
 {
     struct gpu_rig r;
@@ -263,8 +239,6 @@ START_TEST(a_setting_gives_a_card_its_size)
     ck_assert_uint_eq(gpu_watch_state(r.watch).left_out, 0);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(slices_are_cards_of_their_own)
 {
@@ -287,8 +261,6 @@ START_TEST(slices_are_cards_of_their_own)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
 {
     struct gpu_rig r;
@@ -304,8 +276,6 @@ START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
     gpu_rig_until(&r, "1=MIG-2");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
 {
@@ -325,8 +295,6 @@ START_TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* Two compute instances of one GPU instance would use the same memory: none is offered, and what
  * the first one was before is forgotten. */
 START_TEST(a_slice_that_shares_its_memory_is_forgotten)
@@ -344,8 +312,6 @@ START_TEST(a_slice_that_shares_its_memory_is_forgotten)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* NVML's indices of slices have no gaps: when the list has been read to the first slice and that is
  * removed, the second one is at an index that was read already. The cooldown of an hour would show
  * a slice that was missing for one poll only. */
@@ -362,8 +328,6 @@ START_TEST(a_slice_is_healthy_that_moves_while_the_list_is_read)
     ck_assert_str_eq(gpu_rig_cards(&r), "0=MIG-1? 1=MIG-2 2=MIG-3");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(a_card_is_switched_into_mig_mode_and_back)
 {
@@ -394,8 +358,6 @@ START_TEST(a_card_is_switched_into_mig_mode_and_back)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* A card in MIG mode without slices is in no list, but its slices come later. */
 START_TEST(a_slice_that_is_made_later_is_listened_to)
 {
@@ -407,8 +369,6 @@ START_TEST(a_slice_that_is_made_later_is_listened_to)
     gpu_rig_until(&r, "0=MIG-1!");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -76,8 +76,6 @@ START_TEST(an_xid_outlives_a_restart_until_the_reset)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* What says after the restart whether the card was reset meanwhile: the boot and the driver, and
  * not a count of errors that began anew when the program before closed the driver. */
 START_TEST(a_reset_before_the_start_is_seen)
@@ -102,8 +100,6 @@ START_TEST(a_reset_before_the_start_is_seen)
     stays(&r, cases[_i].cards);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* The card is counted by NVML, and was not away: its device node may not be opened, or its memory
  * is not told. */
@@ -131,8 +127,6 @@ START_TEST(a_card_that_can_not_be_described_keeps_its_fault)
     stays(&r, cases[_i].later);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 #define SLICE(n, more) "slice uuid=MIG-" n " profile=1g.5gb gi=" n " ci=0 mib=4864 " more "\n"
 
@@ -162,8 +156,6 @@ START_TEST(a_slice_that_can_not_be_described_keeps_its_index_and_fault)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* An XID that needs no reset counts for its cooldown, from the start on. */
 START_TEST(the_cooldown_begins_anew)
 {
@@ -187,8 +179,6 @@ START_TEST(the_cooldown_begins_anew)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_file_that_can_not_be_written_is_told_and_tried_again)
 {
     struct gpu_rig r;
@@ -208,8 +198,6 @@ START_TEST(a_file_that_can_not_be_written_is_told_and_tried_again)
     ck_assert_str_eq(faults(&r, text), "cardpack-faults 1 boot-1\nGPU-1 48\n");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -56,8 +56,6 @@ START_TEST(an_init_that_hangs_is_told_and_recovers)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* After a restart the cards of the state file are known. */
 START_TEST(an_init_that_hangs_leaves_the_known_cards_unusable)
 {
@@ -73,8 +71,6 @@ START_TEST(an_init_that_hangs_leaves_the_known_cards_unusable)
     close_hanging(&r);
 }
 
-END_TEST
-
 START_TEST(a_later_call_that_hangs_makes_all_cards_unusable)
 {
     struct gpu_rig r;
@@ -88,8 +84,6 @@ START_TEST(a_later_call_that_hangs_makes_all_cards_unusable)
     gpu_rig_until(&r, "0=GPU-1 1=GPU-2");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* A card that needs a reset got none by a hang. */
 START_TEST(a_hang_is_no_reset)
@@ -113,8 +107,6 @@ START_TEST(a_hang_is_no_reset)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(the_end_does_not_wait_for_a_call_that_hangs)
 {
     struct gpu_rig r;
@@ -128,8 +120,6 @@ START_TEST(the_end_does_not_wait_for_a_call_that_hangs)
     }
     close_hanging(&r);
 }
-
-END_TEST
 
 struct question {
     struct gpu_usage_request request;
@@ -180,8 +170,6 @@ START_TEST(a_question_is_answered)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_question_that_hangs_is_answered_once)
 {
     struct gpu_rig r;
@@ -206,8 +194,6 @@ START_TEST(a_question_that_hangs_is_answered_once)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* The time begins anew, and a question that was taken back has no end. */
 START_TEST(a_question_may_be_asked_again_and_taken_back)
 {
@@ -226,8 +212,6 @@ START_TEST(a_question_may_be_asked_again_and_taken_back)
     run_while(r.loop, q[0].answers < 4);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 struct limit_question {
     struct gpu_limit_request request;
@@ -278,8 +262,6 @@ START_TEST(a_limit_that_hangs_is_answered_once)
     ck_assert_int_eq(q[3].request.base.result, ERR_UNAVAILABLE);
 }
 
-END_TEST
-
 START_TEST(in_a_hang_a_question_is_answered_at_once)
 {
     struct gpu_rig r;
@@ -294,8 +276,6 @@ START_TEST(in_a_hang_a_question_is_answered_at_once)
     ck_assert_ptr_nonnull(strstr(q.why, "does not return"));
     close_hanging(&r);
 }
-
-END_TEST
 
 START_TEST(the_end_answers_what_is_under_way)
 {
@@ -316,8 +296,6 @@ START_TEST(the_end_answers_what_is_under_way)
     ck_assert_uint_eq(q[2].answers, 0);
     gpu_watch_cancel(&q[0].request.base); /* does nothing */
 }
-
-END_TEST
 
 int main(void)
 {

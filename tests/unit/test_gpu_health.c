@@ -55,8 +55,6 @@ START_TEST(each_xid_has_its_class)
     ck_assert_int_eq(gpu_health_xid_class(&rules, cases[_i].xid), cases[_i].class);
 }
 
-END_TEST
-
 START_TEST(a_word_that_is_not_understood_is_named)
 {
     struct str bad;
@@ -68,8 +66,6 @@ START_TEST(a_word_that_is_not_understood_is_named)
     (void)gpu_health_rules(STR("all, 79"), STR_NULL, COOLDOWN, &bad);
     ck_assert_ptr_null(bad.p);
 }
-
-END_TEST
 
 START_TEST(a_reset_and_the_cooldown_make_a_card_healthy_again)
 {
@@ -99,8 +95,6 @@ START_TEST(a_reset_and_the_cooldown_make_a_card_healthy_again)
     ck_assert_str_eq(h.reason, "");
 }
 
-END_TEST
-
 START_TEST(a_new_fault_in_the_cooldown_starts_it_again)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
@@ -115,8 +109,6 @@ START_TEST(a_new_fault_in_the_cooldown_starts_it_again)
     ck_assert(gpu_health_poll(&h, &rules, &good, 210000 + COOLDOWN));
     ck_assert_int_eq(h.level, GPU_HEALTHY);
 }
-
-END_TEST
 
 START_TEST(each_poll_has_its_level)
 {
@@ -174,8 +166,6 @@ START_TEST(each_poll_has_its_level)
     ck_assert_int_eq(unwatched.level, GPU_HEALTHY);
 }
 
-END_TEST
-
 /* An XID that the table does not know: only the driver knows that the card needs a reset. */
 START_TEST(the_driver_says_until_when_a_card_needs_a_reset)
 {
@@ -199,8 +189,6 @@ START_TEST(the_driver_says_until_when_a_card_needs_a_reset)
     ck_assert(gpu_health_poll(&h, &rules, &none, 4000 + 10 * COOLDOWN));
     ck_assert_int_eq(h.level, GPU_HEALTHY);
 }
-
-END_TEST
 
 /* What an XID says of a reset, and from when on the card needs one. */
 START_TEST(an_xid_claims_no_reset_where_the_driver_tells)
@@ -234,8 +222,6 @@ START_TEST(an_xid_claims_no_reset_where_the_driver_tells)
     ck_assert(gpu_health_needs_reset(&older));
 }
 
-END_TEST
-
 /* By the table XID 74 needs a reset, by the driver it does not. */
 START_TEST(the_driver_says_that_a_card_needs_no_reset)
 {
@@ -249,8 +235,6 @@ START_TEST(the_driver_says_that_a_card_needs_no_reset)
     ck_assert(gpu_health_poll(&h, &rules, &none, 2000 + COOLDOWN));
     ck_assert_int_eq(h.level, GPU_HEALTHY);
 }
-
-END_TEST
 
 START_TEST(some_other_error_must_last)
 {
@@ -267,8 +251,6 @@ START_TEST(some_other_error_must_last)
     ck_assert_str_eq(h.reason, "NVML error 999 (Unknown Error)");
 }
 
-END_TEST
-
 START_TEST(fewer_errors_than_before_are_a_reset)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
@@ -283,8 +265,6 @@ START_TEST(fewer_errors_than_before_are_a_reset)
     ck_assert(gpu_health_poll(&h, &rules, &none, 4 + 3 * COOLDOWN));
     ck_assert_int_eq(h.level, GPU_HEALTHY); /* it has answered for longer than the cooldown */
 }
-
-END_TEST
 
 START_TEST(a_warning_ends_and_a_missing_card_does_not)
 {
@@ -306,8 +286,6 @@ START_TEST(a_warning_ends_and_a_missing_card_does_not)
     ck_assert_int_eq(h.level, GPU_HEALTHY);
     ck_assert(!gpu_health_xid(&h, &rules, 31, 3));
 }
-
-END_TEST
 
 int main(void)
 {

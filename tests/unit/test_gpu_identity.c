@@ -108,8 +108,6 @@ START_TEST(an_index_stays_with_its_card)
     gpu_identity_done(&id);
 }
 
-END_TEST
-
 START_TEST(the_file_has_what_was_written)
 {
     char folder[] = "/tmp/gpu_identity.XXXXXX";
@@ -146,8 +144,6 @@ START_TEST(the_file_has_what_was_written)
     ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
 }
 
-END_TEST
-
 START_TEST(a_file_that_cannot_be_written_keeps_its_content)
 {
     struct err e = ERR_INIT;
@@ -155,8 +151,6 @@ START_TEST(a_file_that_cannot_be_written_keeps_its_content)
     ck_assert_int_eq(gpu_identity_save("/proc/none/cards", &id, &e), ERR_NOTFOUND);
     ck_assert_ptr_nonnull(strstr(e.text, "/proc/none/cards"));
 }
-
-END_TEST
 
 START_TEST(a_damaged_file_is_refused)
 {
@@ -188,8 +182,6 @@ START_TEST(a_damaged_file_is_refused)
     ck_assert_uint_eq(id.n, 0);
     ck_assert_ptr_null(id.items);
 }
-
-END_TEST
 
 /* Two records are vacant, and there are two cards and two slices too many. */
 START_TEST(cards_without_an_index_are_counted)
@@ -223,8 +215,6 @@ START_TEST(cards_without_an_index_are_counted)
     gpu_identity_done(&id);
 }
 
-END_TEST
-
 static enum errc match_and_write(void *ctx)
 {
     struct gpu_found found[16];
@@ -252,8 +242,6 @@ START_TEST(without_memory_it_fails)
 {
     ck_assert_uint_gt(fail_alloc_each(match_and_write, NULL), 3);
 }
-
-END_TEST
 
 int main(void)
 {

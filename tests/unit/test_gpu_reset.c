@@ -74,8 +74,6 @@ START_TEST(the_driver_is_closed_until_the_reset)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* The state of a card, and whether a reset of the card mends that. */
 START_TEST(what_a_reset_of_the_card_mends)
 {
@@ -110,8 +108,6 @@ START_TEST(what_a_reset_of_the_card_mends)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* NVML tells no more of the card than that, not even its UUID, or all but its memory. */
 START_TEST(a_card_that_requires_a_reset_at_the_start)
 {
@@ -140,8 +136,6 @@ START_TEST(a_card_that_requires_a_reset_at_the_start)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* The same at the very first start: no record may be the card's, so no pod uses it. */
 START_TEST(a_card_without_a_record_that_requires_a_reset)
 {
@@ -159,8 +153,6 @@ START_TEST(a_card_without_a_record_that_requires_a_reset)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* A driver that does not say what a card needs stays open: of the other cards only XIDs tell. */
 START_TEST(an_older_driver_stays_open_for_the_other_cards)
 {
@@ -171,8 +163,6 @@ START_TEST(an_older_driver_stays_open_for_the_other_cards)
     gpu_rig_until(&r, "1=GPU-1!");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* A slice of the card may be the one that pods use. */
 START_TEST(a_slice_that_requires_a_reset_at_the_start)
@@ -196,8 +186,6 @@ START_TEST(a_slice_that_requires_a_reset_at_the_start)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* The slice has no record, but pods use another slice of its card, so that the card can't be reset.
  */
 START_TEST(a_slice_without_a_record_that_requires_a_reset)
@@ -209,8 +197,6 @@ START_TEST(a_slice_without_a_record_that_requires_a_reset)
     stays_open(&r);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* Of an older driver, which begins to count anew when a card that is lost has NVML opened again. */
 START_TEST(a_count_that_begins_anew_with_nvml_is_no_reset)
@@ -226,8 +212,6 @@ START_TEST(a_count_that_begins_anew_with_nvml_is_no_reset)
     ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1! 2=GPU-2?");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* All slices of the card are to be free of pods; a card that is gone is reset by nobody. */
 START_TEST(slices_and_cards_that_are_gone)
@@ -248,8 +232,6 @@ START_TEST(slices_and_cards_that_are_gone)
     run_while(r.loop, gpu_watch_state(r.watch).rests);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 struct question {
     struct gpu_usage_request request;
@@ -281,8 +263,6 @@ START_TEST(requests_are_answered_meanwhile)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(the_end_does_not_wait_for_the_next_look)
 {
     struct gpu_rig r;
@@ -290,8 +270,6 @@ START_TEST(the_end_does_not_wait_for_the_next_look)
     until_reset(&r, CARD("1") GOOD);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

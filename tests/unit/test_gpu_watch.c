@@ -22,8 +22,6 @@ START_TEST(an_xid_reaches_the_list)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_missing_library_is_a_state)
 {
     struct gpu_rig r;
@@ -33,8 +31,6 @@ START_TEST(a_missing_library_is_a_state)
     gpu_rig_until_phase(&r, GPU_WATCH_NO_LIBRARY, "");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* What one XID, and then the health checks that are switched off, do to a card. */
 START_TEST(each_xid_has_its_effect)
@@ -75,8 +71,6 @@ START_TEST(each_xid_has_its_effect)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_card_with_an_xid_recovers_after_its_reset)
 {
     struct gpu_rig r;
@@ -98,8 +92,6 @@ START_TEST(a_card_with_an_xid_recovers_after_its_reset)
     ck_assert_str_is(gpu_watch_find(r.watch, 1)->reason, "");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* XIDs 140 to 154, of newer drivers: by the XID alone the card would be back after the cooldown. */
 START_TEST(a_card_is_unhealthy_until_the_driver_asks_for_no_reset)
@@ -125,8 +117,6 @@ START_TEST(a_card_is_unhealthy_until_the_driver_asks_for_no_reset)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(after_an_xid_the_driver_is_asked_soon)
 {
     struct gpu_rig r;
@@ -139,8 +129,6 @@ START_TEST(after_an_xid_the_driver_is_asked_soon)
     assert_reason(&r, 1, "by the driver it needs a reset");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(rows_are_warned_of_or_make_a_card_unhealthy)
 {
@@ -163,8 +151,6 @@ START_TEST(rows_are_warned_of_or_make_a_card_unhealthy)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(without_events_the_cards_are_polled)
 {
     struct gpu_rig r;
@@ -180,8 +166,6 @@ START_TEST(without_events_the_cards_are_polled)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* A poll takes longer than the time between two. */
 START_TEST(with_a_slow_driver_events_are_heard)
 {
@@ -194,8 +178,6 @@ START_TEST(with_a_slow_driver_events_are_heard)
     gpu_rig_until(&r, "1=GPU-1!");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(a_driver_that_is_not_there_is_tried_again)
 {
@@ -214,8 +196,6 @@ START_TEST(a_driver_that_is_not_there_is_tried_again)
     gpu_rig_until(&r, "1=GPU-1");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* The driver was unloaded, which resets the cards; or a call failed, which does not, whatever NVML
  * says of a driver that is in the kernel. */
@@ -253,8 +233,6 @@ START_TEST(only_a_driver_that_was_unloaded_has_reset_the_cards)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* Asked in each scan, after its allocations: those of the next one fail. */
 static bool fail_next_scan(void *ctx, uint32_t index)
 {
@@ -288,8 +266,6 @@ START_TEST(a_lack_of_memory_is_no_longer_told_when_it_has_passed)
     gpu_rig_close(&r);
 }
 
-END_TEST
-
 /* The thread has no memory when the event comes; polls would find nothing. */
 START_TEST(an_xid_waits_for_memory)
 {
@@ -304,8 +280,6 @@ START_TEST(an_xid_waits_for_memory)
     ck_assert_uint_eq(gpu_watch_state(r.watch).xids, 1);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 static unsigned downs;
 
@@ -331,8 +305,6 @@ START_TEST(a_poll_without_memory_says_nothing_about_the_cards)
     ck_assert_str_eq(gpu_rig_cards(&r), "1=GPU-1");
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 /* Writes a state file in which every index is taken. */
 static void fill_state(const struct gpu_rig *r)
@@ -369,8 +341,6 @@ START_TEST(a_card_too_many_is_left_out_and_the_others_are_watched)
     run_while(r.loop, gpu_watch_find(r.watch, 1)->health != GPU_UNHEALTHY);
     gpu_rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -42,8 +42,6 @@ START_TEST(test_echo)
     ck_assert_uint_eq(rig.handled, 2);
 }
 
-END_TEST
-
 /* Longer than a frame, than the windows, and than a socket holds. */
 START_TEST(test_large)
 {
@@ -61,8 +59,6 @@ START_TEST(test_large)
         free(bytes);
     }
 }
-
-END_TEST
 
 START_TEST(test_errors)
 {
@@ -86,8 +82,6 @@ START_TEST(test_errors)
     assert_failed(&a, ERR_SYNTAX, "no message");
 }
 
-END_TEST
-
 START_TEST(test_parallel)
 {
     struct ask asks[2 * LIMIT_GRPC_CALLS]; /* more than the server allows at the same time */
@@ -99,8 +93,6 @@ START_TEST(test_parallel)
     }
 }
 
-END_TEST
-
 START_TEST(test_deadline)
 {
     struct ask a = {
@@ -111,8 +103,6 @@ START_TEST(test_deadline)
     ck_assert_uint_eq(rig.n_kept, 0);
     grpc_request_done(&a.request);
 }
-
-END_TEST
 
 START_TEST(test_cancel)
 {
@@ -140,8 +130,6 @@ START_TEST(test_cancel)
     other = grpc_client_free(other);
 }
 
-END_TEST
-
 START_TEST(test_kept)
 {
     struct ask a[3];
@@ -165,8 +153,6 @@ START_TEST(test_kept)
     ck_assert_uint_eq(rig.gone, 0);
 }
 
-END_TEST
-
 /* An error behind messages of a stream comes in its trailers. */
 START_TEST(test_fail_behind_messages)
 {
@@ -180,8 +166,6 @@ START_TEST(test_fail_behind_messages)
     ck_assert_int_eq(a.request.status, GRPC_DATA_LOSS);
     assert_failed(&a, ERR_INTERNAL, "data loss: no more");
 }
-
-END_TEST
 
 START_TEST(test_limits)
 {
@@ -219,8 +203,6 @@ START_TEST(test_limits)
     assert_failed(&a, ERR_UNAVAILABLE, "the server reset the request (ENHANCE_YOUR_CALM)");
 }
 
-END_TEST
-
 START_TEST(test_server_ends)
 {
     struct ask a;
@@ -239,8 +221,6 @@ START_TEST(test_server_ends)
     assert_answer(&a, "x");
 }
 
-END_TEST
-
 START_TEST(test_client_ends)
 {
     struct ask a;
@@ -250,8 +230,6 @@ START_TEST(test_client_ends)
     run_while(rig.loop, rig.gone == 0);
     ck_assert(!a.done);
 }
-
-END_TEST
 
 START_TEST(test_socket)
 {
@@ -289,8 +267,6 @@ START_TEST(test_socket)
     ck_assert_ok(rig_serve(&rig, &e), &e);
 }
 
-END_TEST
-
 START_TEST(test_paths)
 {
     char path[200];
@@ -307,8 +283,6 @@ START_TEST(test_paths)
     ck_assert_int_eq(grpc_server_new(rig.loop, &settings, &s, &e), ERR_UNAVAILABLE);
     ck_assert_str_eq(e.text, "cannot listen on missing/socket: No such file or directory");
 }
-
-END_TEST
 
 /* Each allocation of a server, a client and a call fails once: an error, and no leak. */
 static enum errc one_call(void *ctx)
@@ -337,8 +311,6 @@ START_TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(one_call, NULL), 10);
 }
-
-END_TEST
 
 /* A stream of three messages, and its end by the client. */
 static enum errc one_stream(void *ctx)
@@ -374,8 +346,6 @@ START_TEST(test_stream_without_memory)
     ck_assert_uint_gt(fail_alloc_each(one_stream, NULL), 10);
 }
 
-END_TEST
-
 /* A server without memory for one call goes on with the next. */
 static enum errc call_after_call(void *ctx)
 {
@@ -399,8 +369,6 @@ START_TEST(test_recovers_from_no_memory)
     grpc_request_done(&a.request);
     ck_assert_uint_gt(fail_alloc_each(call_after_call, NULL), 5);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -99,8 +99,6 @@ START_TEST(test_request)
     end(&a, OK, "");
 }
 
-END_TEST
-
 /* The answer to one request: HEADERS, perhaps DATA, perhaps trailers. */
 START_TEST(test_answers)
 {
@@ -156,8 +154,6 @@ START_TEST(test_answers)
     }
 }
 
-END_TEST
-
 START_TEST(test_large_answer_headers)
 {
     static char head[20000] = HEAD "x: ";
@@ -170,8 +166,6 @@ START_TEST(test_large_answer_headers)
     end(&a, ERR_LIMIT, "the headers of the answer are too large");
 }
 
-END_TEST
-
 START_TEST(test_reset)
 {
     for (uint32_t code = 0; code <= NGHTTP2_HTTP_1_1_REQUIRED + 1; code++) {
@@ -181,8 +175,6 @@ START_TEST(test_reset)
         end(&a, ERR_UNAVAILABLE, nghttp2_http2_strerror(code));
     }
 }
-
-END_TEST
 
 /* The request that GOAWAY leaves out fails at once; one that it keeps is answered, and a new one
  * gets a new connection. */
@@ -211,8 +203,6 @@ START_TEST(test_goaway)
     h2_close(&peer);
 }
 
-END_TEST
-
 START_TEST(test_goaway_before_the_answer_of_settings)
 {
     struct ask a;
@@ -222,8 +212,6 @@ START_TEST(test_goaway_before_the_answer_of_settings)
     h2_put_goaway(&peer, 0, NGHTTP2_ENHANCE_YOUR_CALM);
     end(&a, ERR_UNAVAILABLE, "");
 }
-
-END_TEST
 
 /* Neither SETTINGS nor anything else comes. */
 START_TEST(test_silent_server)
@@ -241,8 +229,6 @@ START_TEST(test_silent_server)
     h2_close(&peer);
 }
 
-END_TEST
-
 START_TEST(test_no_http2)
 {
     struct ask a;
@@ -252,8 +238,6 @@ START_TEST(test_no_http2)
     end(&a, ERR_UNAVAILABLE, "the connection was lost: ");
 }
 
-END_TEST
-
 START_TEST(test_closed_at_once)
 {
     struct ask a;
@@ -262,8 +246,6 @@ START_TEST(test_closed_at_once)
     h2_close(&peer);
     assert_result(&a, ERR_UNAVAILABLE, "the connection was lost: ");
 }
-
-END_TEST
 
 START_TEST(test_not_connected)
 {
@@ -276,8 +258,6 @@ START_TEST(test_not_connected)
     ask_start(&rig, &a, "/t/Echo", STR("hi"));
     assert_result(&a, ERR_UNAVAILABLE, "No such file or directory");
 }
-
-END_TEST
 
 /* The answer comes while the request still waits for a window. */
 START_TEST(test_early_answer)
@@ -293,8 +273,6 @@ START_TEST(test_early_answer)
     (void)h2_await(&peer, NGHTTP2_RST_STREAM, 0, 1, 1);
     h2_close(&peer);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -96,8 +96,6 @@ START_TEST(test_preface)
     assert_echo(&peer, 1, "hi");
 }
 
-END_TEST
-
 START_TEST(test_large_frame)
 {
     h2_put_headers(&peer, 0, 1, KEEP);
@@ -106,8 +104,6 @@ START_TEST(test_large_frame)
     raw_conn_await_end(&peer.conn);
     ck_assert_uint_eq(rig.handled + rig.gone, 0);
 }
-
-END_TEST
 
 START_TEST(test_heads)
 {
@@ -145,8 +141,6 @@ START_TEST(test_heads)
     ck_assert_uint_eq(rig.n_kept, 0);
 }
 
-END_TEST
-
 START_TEST(test_good_heads)
 {
     static const char *const heads[] = {
@@ -169,8 +163,6 @@ START_TEST(test_good_heads)
     }
     ck_assert_uint_eq(rig.handled, COUNT_OF(heads));
 }
-
-END_TEST
 
 /* Deadlines by the clock of the loop, which the test moves. */
 START_TEST(test_deadlines)
@@ -200,8 +192,6 @@ START_TEST(test_deadlines)
     ck_assert_uint_eq(rig.gone, COUNT_OF(cases));
 }
 
-END_TEST
-
 START_TEST(test_malformed_headers)
 {
     static const char *const heads[] = {
@@ -220,8 +210,6 @@ START_TEST(test_malformed_headers)
     assert_echo(&peer, 99, "hi");
 }
 
-END_TEST
-
 START_TEST(test_large_headers)
 {
     static char head[20000];
@@ -237,8 +225,6 @@ START_TEST(test_large_headers)
     ask(&peer, 3, head);
     assert_echo(&peer, 3, "hi");
 }
-
-END_TEST
 
 /* Each is refused before its stream has ended, so that RST_STREAM follows. */
 START_TEST(test_messages)
@@ -272,8 +258,6 @@ START_TEST(test_messages)
     ck_assert_uint_eq(rig.handled, 0);
 }
 
-END_TEST
-
 START_TEST(test_cut_messages)
 {
     struct str whole = STR("\0\0\0\0\2hi");
@@ -293,8 +277,6 @@ START_TEST(test_cut_messages)
     assert_echo(&peer, 101, "hi");
 }
 
-END_TEST
-
 START_TEST(test_reset)
 {
     ask(&peer, 1, KEEP);
@@ -311,8 +293,6 @@ START_TEST(test_reset)
     ck_assert(!h2_has(&peer, NGHTTP2_HEADERS, 3));
 }
 
-END_TEST
-
 START_TEST(test_goaway)
 {
     ask(&peer, 1, KEEP);
@@ -326,8 +306,6 @@ START_TEST(test_goaway)
     raw_conn_await_end(&peer.conn);
 }
 
-END_TEST
-
 START_TEST(test_ping)
 {
     h2_put_frame(&peer, NGHTTP2_PING, 0, 0, STR("12345678"));
@@ -335,8 +313,6 @@ START_TEST(test_ping)
     ck_assert_str_is(((struct str){f->text, f->n}), "12345678");
     (void)h2_await(&peer, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, 1);
 }
-
-END_TEST
 
 START_TEST(test_tiny_window)
 {
@@ -357,8 +333,6 @@ START_TEST(test_tiny_window)
     buf_done(&all);
 }
 
-END_TEST
-
 /* A window that grows beyond what HTTP/2 allows ends the stream, or all. */
 START_TEST(test_window_overflow)
 {
@@ -370,8 +344,6 @@ START_TEST(test_window_overflow)
     h2_put_number(&peer, NGHTTP2_WINDOW_UPDATE, 0, INT32_MAX);
     raw_conn_await_end(&peer.conn);
 }
-
-END_TEST
 
 static void keep_with_unsent(size_t n)
 {
@@ -395,8 +367,6 @@ START_TEST(test_client_never_reads)
     ck_assert_uint_eq(rig.gone, 1);
 }
 
-END_TEST
-
 START_TEST(test_window_never_grows)
 {
     h2_put_setting(&peer, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 10);
@@ -414,8 +384,6 @@ START_TEST(test_window_never_grows)
     ck_assert_uint_eq(rig.gone, 1);
     raw_conn_await_end(&peer.conn);
 }
-
-END_TEST
 
 static struct h2_peer crowd[LIMIT_GRPC_CONNECTIONS];
 
@@ -448,8 +416,6 @@ START_TEST(test_connections)
     ck_assert_uint_eq(rig.gone, COUNT_OF(crowd) - 1);
 }
 
-END_TEST
-
 START_TEST(test_calls)
 {
     uint32_t id = 1;
@@ -466,8 +432,6 @@ START_TEST(test_calls)
     assert_echo(&peer, id + 2, "hi");
 }
 
-END_TEST
-
 /* After the client has ended its side, a stream goes on. */
 START_TEST(test_half_close)
 {
@@ -482,8 +446,6 @@ START_TEST(test_half_close)
     assert_ends(&peer, 1, "grpc-status: 0\n");
     ck_assert_uint_eq(rig.gone, 0);
 }
-
-END_TEST
 
 /* A client that vanishes after each byte of a connection with two calls. */
 START_TEST(test_connection_ends_anywhere)
@@ -513,8 +475,6 @@ START_TEST(test_connection_ends_anywhere)
     ck_assert_uint_gt(rig.handled, 0);
     buf_done(&script);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -120,8 +120,6 @@ START_TEST(no_card_is_given_that_hami_refuses)
     }
 }
 
-END_TEST
-
 /* The plugin writes the table again, as with another deviceCoreScaling. */
 START_TEST(another_devcore_counts_at_once)
 {
@@ -136,8 +134,6 @@ START_TEST(another_devcore_counts_at_once)
     }
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -123,8 +123,6 @@ START_TEST(says_what_grants_come_to)
     mem_free(h);
 }
 
-END_TEST
-
 /* The charge of a percentage or a whole card, by the card's size. */
 static const struct {
     struct request request;
@@ -153,8 +151,6 @@ START_TEST(says_what_a_share_costs)
     struct share s = {.mem = charges[_i].mem};
     ck_assert_int_eq(share_charge(&charges[_i].request, &s, charges[_i].total), charges[_i].charge);
 }
-
-END_TEST
 
 /* A bound pod's annotations; the expected grants end with the first of all zeros. */
 #define TWO   CONTAINERS(2, MAIN_CORES(0, "8", "30"), MAIN(1, "4"))
@@ -255,8 +251,6 @@ START_TEST(reads_where_a_bound_pod_is)
         ck_assert_mem_eq(&p.grants[i], &read[_i].grants[i], sizeof(p.grants[i]));
 }
 
-END_TEST
-
 /* An annotation that large is scanned once, not once for each entry. */
 START_TEST(too_many_grants_are_none)
 {
@@ -280,8 +274,6 @@ START_TEST(too_many_grants_are_none)
     ck_assert_uint_eq(p.n, REQUEST_GRANTS_MAX);
 }
 
-END_TEST
-
 static enum errc make(void *ctx)
 {
     struct request r = {.mem = 8, .lasting_mem = 8};
@@ -298,8 +290,6 @@ START_TEST(is_one_block)
 {
     ck_assert_uint_eq(fail_alloc_each(make, NULL), 1);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -110,8 +110,6 @@ START_TEST(a_call_fails_alone_without_memory)
     loop_free(l);
 }
 
-END_TEST
-
 START_TEST(a_steady_load_allocates_nothing_of_ours)
 {
     struct client_fixture f;
@@ -137,8 +135,6 @@ START_TEST(a_steady_load_allocates_nothing_of_ours)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 /* ---- allocations of libcurl ---- */
 
@@ -229,8 +225,6 @@ START_TEST(a_request_is_never_sent_without_its_query)
     path[folder] = '\0';
     ck_assert_int_eq(rmdir(path), 0);
 }
-
-END_TEST
 
 int main(void)
 {

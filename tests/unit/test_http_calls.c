@@ -28,8 +28,6 @@ START_TEST(connections_are_kept)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 START_TEST(many_at_once_in_any_order)
 {
     enum {
@@ -50,8 +48,6 @@ START_TEST(many_at_once_in_any_order)
     }
     client_fixture_close(&f);
 }
-
-END_TEST
 
 START_TEST(forgotten_connections_are_not_used_again)
 {
@@ -90,8 +86,6 @@ START_TEST(forgotten_connections_are_not_used_again)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 /* ---- on_done ---- */
 
 static void again(struct recorded_call *c)
@@ -120,8 +114,6 @@ START_TEST(on_done_may_start_it_again)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 static void free_it(struct recorded_call *c)
 {
     bool *gone = c->data;
@@ -145,8 +137,6 @@ START_TEST(on_done_may_free_it)
     run_until(f.loop, until_flag, &gone);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 static void cancel_other(struct recorded_call *c)
 {
@@ -181,8 +171,6 @@ START_TEST(on_done_may_cancel_another)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 static void forget_all(struct recorded_call *c)
 {
     struct client_fixture *f = c->data;
@@ -205,8 +193,6 @@ START_TEST(on_done_may_forget_connections)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 /* ---- cancel ---- */
 
@@ -270,8 +256,6 @@ START_TEST(a_canceled_call_is_gone)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 START_TEST(freeing_the_client_cancels)
 {
     struct client_fixture f;
@@ -286,8 +270,6 @@ START_TEST(freeing_the_client_cancels)
     free(c);
     free(body);
 }
-
-END_TEST
 
 static void cancel_and_free_other(struct recorded_call *c)
 {
@@ -329,8 +311,6 @@ START_TEST(a_chunk_may_cancel_another_call)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 static void start_other(struct recorded_call *c)
 {
     struct recorded_call *other = c->data;
@@ -361,8 +341,6 @@ START_TEST(a_chunk_may_start_another_call)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 START_TEST(canceling_what_is_not_under_way_is_nothing)
 {
     struct http_call call = {0};
@@ -370,8 +348,6 @@ START_TEST(canceling_what_is_not_under_way_is_nothing)
     http_call_done(&call);
     ck_assert_ptr_null(http_client_free(NULL));
 }
-
-END_TEST
 
 int main(void)
 {

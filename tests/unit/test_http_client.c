@@ -74,8 +74,6 @@ START_TEST(a_request_on_the_wire)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 /* The name is for TLS alone; the address gives the peer and the Host header. */
 START_TEST(a_tls_server_name_is_not_the_host)
 {
@@ -97,8 +95,6 @@ START_TEST(a_tls_server_name_is_not_the_host)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 START_TEST(head_has_no_body)
 {
     struct client_fixture f;
@@ -114,8 +110,6 @@ START_TEST(head_has_no_body)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 START_TEST(a_large_body_goes_whole)
 {
@@ -135,8 +129,6 @@ START_TEST(a_large_body_goes_whole)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 /* ---- answers ---- */
 
@@ -224,8 +216,6 @@ START_TEST(an_answer_and_its_outcome)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 static const struct {
     const char *url;
     enum errc code;
@@ -256,8 +246,6 @@ START_TEST(what_cannot_be_sent_is_not_sent)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 START_TEST(plain_http_must_be_allowed)
 {
     struct client_fixture f;
@@ -272,8 +260,6 @@ START_TEST(plain_http_must_be_allowed)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 START_TEST(no_line_can_be_smuggled_in)
 {
@@ -297,8 +283,6 @@ START_TEST(no_line_can_be_smuggled_in)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 /* libcurl quotes a proxy's URL in its error about that URL. */
 START_TEST(a_proxy_keeps_its_password)
 {
@@ -321,8 +305,6 @@ START_TEST(a_proxy_keeps_its_password)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 /*
  * A TLS handshake with a server that does not speak TLS, or is silent: no byte of the request has
@@ -349,8 +331,6 @@ START_TEST(a_failed_handshake_is_not_sent)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 /*
  * libcurl repeats a request when a kept connection breaks. If the connection for the repetition is
@@ -381,8 +361,6 @@ START_TEST(a_retry_that_is_refused_is_not_not_sent)
     recorded_call_end(&c[1]);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 /*
  * libcurl would repeat any request when a kept connection breaks. A POST may have taken effect by
@@ -416,8 +394,6 @@ START_TEST(a_post_is_not_sent_twice)
     recorded_call_end(&c[1]);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -38,8 +38,6 @@ START_TEST(every_answer_is_told)
     http_fixture_close(&c);
 }
 
-END_TEST
-
 static bool is_alone(void *ctx)
 {
     const struct http_fixture *c = ctx;
@@ -73,8 +71,6 @@ START_TEST(connections_and_requests_are_counted)
     raw_conn_close(&q);
     http_fixture_close(&c);
 }
-
-END_TEST
 
 static bool has_sent_all(void *ctx)
 {
@@ -112,8 +108,6 @@ START_TEST(bytes_that_have_not_left_are_counted)
     http_fixture_close(&c);
 }
 
-END_TEST
-
 START_TEST(headers_can_be_asked_for)
 {
     struct http_fixture c;
@@ -133,8 +127,6 @@ START_TEST(headers_can_be_asked_for)
     raw_conn_close(&p);
     http_fixture_close(&c);
 }
-
-END_TEST
 
 static unsigned nobody(void *ctx, const struct http_caller *caller)
 {
@@ -159,8 +151,6 @@ START_TEST(who_is_not_admitted_is_counted)
     raw_conn_close(&p);
     http_fixture_close(&c);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -86,8 +86,6 @@ START_TEST(half_a_request_ends_with_its_peer)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 static const char *const whole[] = {
     "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n",
     "POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab",
@@ -120,8 +118,6 @@ START_TEST(whole_requests_are_answered_though_their_peer_has_shut_its_half)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(pipelined_requests_before_the_end_are_all_answered)
 {
     char answer[8192];
@@ -139,8 +135,6 @@ START_TEST(pipelined_requests_before_the_end_are_all_answered)
     (void)close(fd);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 /* As with a bind: the handler finishes and answers, even if the client's connection has ended. */
 START_TEST(a_handler_goes_on_when_its_peer_has_ended)
@@ -163,8 +157,6 @@ START_TEST(a_handler_goes_on_when_its_peer_has_ended)
     ck_assert_uint_eq(s.counts.open, 0);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 int main(void)
 {

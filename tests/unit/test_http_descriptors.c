@@ -107,8 +107,6 @@ START_TEST(the_first_client_waits_without_a_spin)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 /* libmicrohttpd accepts nothing until one of its connections ends: an idle one is closed. */
 START_TEST(a_connection_that_rests_gives_way)
 {
@@ -136,8 +134,6 @@ START_TEST(a_connection_that_rests_gives_way)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 /* A connection with a handler at work is not cut: the next client waits for its end. */
 START_TEST(a_busy_connection_is_not_cut)
 {
@@ -164,8 +160,6 @@ START_TEST(a_busy_connection_is_not_cut)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 /* When the server stops listening, nothing remains of a client that could not be accepted. */
 START_TEST(a_server_ends_while_a_client_waits)
 {
@@ -182,8 +176,6 @@ START_TEST(a_server_ends_while_a_client_waits)
     buf_done(&p.in);
     buf_done(&p.out);
 }
-
-END_TEST
 
 int main(void)
 {

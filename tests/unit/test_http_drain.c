@@ -40,8 +40,6 @@ START_TEST(draining_waits_for_what_is_under_way)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 static void drained_and_freed(void *ctx)
 {
     struct http_fixture *s = ctx;
@@ -74,8 +72,6 @@ START_TEST(draining_waits_for_no_deaf_peer)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 #define SIP ((size_t)256 * 1024)
 
@@ -133,8 +129,6 @@ START_TEST(draining_waits_for_a_slow_peer)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 /* The client has connected and sent a request; the server has not accepted it yet. */
 START_TEST(draining_serves_who_stands_in_line)
 {
@@ -165,8 +159,6 @@ START_TEST(draining_serves_who_stands_in_line)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(draining_with_nothing_to_do_ends_at_once)
 {
     struct http_fixture s;
@@ -176,8 +168,6 @@ START_TEST(draining_with_nothing_to_do_ends_at_once)
     ck_assert_ptr_null(s.server);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 int main(void)
 {

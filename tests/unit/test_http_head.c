@@ -149,8 +149,6 @@ START_TEST(a_request_without_a_host_is_answered_once)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(heads_with_two_readings_are_refused)
 {
     struct http_fixture s;
@@ -167,8 +165,6 @@ START_TEST(heads_with_two_readings_are_refused)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(heads_with_one_reading_are_taken)
 {
     struct http_fixture s;
@@ -182,8 +178,6 @@ START_TEST(heads_with_one_reading_are_taken)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 /* The head stays in one piece until libmicrohttpd's pool is nearly full. */
 START_TEST(long_heads_are_taken)
@@ -209,8 +203,6 @@ START_TEST(long_heads_are_taken)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 /* ---- compared with a second reader ---- */
 
@@ -492,8 +484,6 @@ START_TEST(nothing_is_taken_that_a_strict_reader_reads_otherwise)
     }
     ck_assert_uint_gt(requests, 250); /* otherwise the test proves nothing */
 }
-
-END_TEST
 
 int main(void)
 {

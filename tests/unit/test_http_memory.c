@@ -100,8 +100,6 @@ START_TEST(a_body_beyond_it_is_refused)
     close_scarce(&s);
 }
 
-END_TEST
-
 /* Answers and what handlers allocate count for the same budget. */
 START_TEST(what_a_handler_makes_is_refused_too)
 {
@@ -125,8 +123,6 @@ START_TEST(what_a_handler_makes_is_refused_too)
     buf_done(&memory);
     close_scarce(&s);
 }
-
-END_TEST
 
 /* A connection that stalls within a body or an answer while it holds needed memory is cut. */
 START_TEST(who_stalls_with_memory_gives_way)
@@ -166,8 +162,6 @@ START_TEST(who_stalls_with_memory_gives_way)
     close_scarce(&s);
 }
 
-END_TEST
-
 #define CROWD 60
 
 static bool all_answered(void *ctx)
@@ -206,8 +200,6 @@ START_TEST(a_crowd_is_served_or_refused)
     buf_done(&memory);
     close_scarce(&s);
 }
-
-END_TEST
 
 static void reset(struct raw_conn *p)
 {
@@ -275,8 +267,6 @@ START_TEST(nothing_stays_counted_when_all_are_gone)
     }
     buf_done(&memory);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -62,8 +62,6 @@ START_TEST(it_goes_on_when_it_is_woken)
     close_stage(&g);
 }
 
-END_TEST
-
 /* Nothing is sent on a paused stream, and the server's turns cost nothing. */
 START_TEST(one_that_rests_is_left_alone)
 {
@@ -79,8 +77,6 @@ START_TEST(one_that_rests_is_left_alone)
     raw_conn_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 /* No wake-up of the stream is needed for that. */
 START_TEST(a_peer_that_goes_is_noticed)
@@ -104,8 +100,6 @@ START_TEST(a_peer_that_goes_is_noticed)
     raw_conn_close(&p[2]);
     close_stage(&g);
 }
-
-END_TEST
 
 /* While the client does not read, one portion waits, and no other is made. */
 static void await_stuck(struct http_fixture *g)
@@ -150,8 +144,6 @@ START_TEST(who_does_not_read_costs_one_portion)
     close_stage(&g);
 }
 
-END_TEST
-
 START_TEST(who_never_reads_is_cut)
 {
     struct http_fixture g;
@@ -167,8 +159,6 @@ START_TEST(who_never_reads_is_cut)
     raw_conn_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 static void drained(void *ctx)
 {
@@ -206,8 +196,6 @@ START_TEST(draining_ends_them)
     close_stage(&g);
 }
 
-END_TEST
-
 START_TEST(freeing_ends_them)
 {
     struct http_fixture g;
@@ -226,8 +214,6 @@ START_TEST(freeing_ends_them)
     raw_conn_close(&p[1]);
     close_stage(&g);
 }
-
-END_TEST
 
 /* The oldest stream is closed, because the page connects again by itself; an idle connection might
  * lose its next request. */
@@ -263,8 +249,6 @@ START_TEST(when_there_is_no_room_the_oldest_gives_way)
     close_stage(&g);
 }
 
-END_TEST
-
 START_TEST(of_a_head_there_is_only_that)
 {
     struct http_fixture g;
@@ -278,8 +262,6 @@ START_TEST(of_a_head_there_is_only_that)
     raw_conn_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 static bool told_or_cut(void *ctx)
 {
@@ -319,8 +301,6 @@ START_TEST(without_memory_it_ends)
     }
     ck_assert_uint_gt(nth, 4);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -55,8 +55,6 @@ START_TEST(who_never_asks_gives_way)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 enum guest {
     FRESH,
     KEPT,
@@ -125,8 +123,6 @@ START_TEST(an_order_of_giving_way)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 /* No other event happens: the server checks again by itself. */
 START_TEST(half_a_request_gives_way_once_it_stalls)
 {
@@ -145,8 +141,6 @@ START_TEST(half_a_request_gives_way_once_it_stalls)
     raw_conn_close(&late);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 START_TEST(who_does_not_take_his_answer_gives_way)
 {
@@ -169,8 +163,6 @@ START_TEST(who_does_not_take_his_answer_gives_way)
     raw_conn_close(&late);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 static void drained(void *ctx)
 {
@@ -205,8 +197,6 @@ START_TEST(the_end_is_told_to_the_idle)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 static const char *const halves[] = {
     "POST /echo HTTP/1.1\r\nHo",
     "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc",
@@ -236,8 +226,6 @@ START_TEST(half_a_request_does_not_hold_the_end_up)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 struct sender {
     struct timer timer;
@@ -271,8 +259,6 @@ START_TEST(who_goes_on_sending_is_waited_for)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 int main(void)
 {

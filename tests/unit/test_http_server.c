@@ -45,8 +45,6 @@ START_TEST(bodies_come_whole_and_go_back_whole)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(a_chunked_body_comes_whole)
 {
     struct http_fixture s;
@@ -59,8 +57,6 @@ START_TEST(a_chunked_body_comes_whole)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 START_TEST(a_body_over_the_limit_is_swallowed)
 {
@@ -92,8 +88,6 @@ START_TEST(a_body_over_the_limit_is_swallowed)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 static const struct {
     const char *request;
@@ -128,8 +122,6 @@ START_TEST(forms_of_requests)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(headers_are_counted)
 {
     static const struct {
@@ -156,8 +148,6 @@ START_TEST(headers_are_counted)
         http_fixture_close(&s);
     }
 }
-
-END_TEST
 
 static const char *const garbage[] = {
     "\r\n\r\n\r\n",
@@ -189,8 +179,6 @@ START_TEST(garbage_harms_nobody)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(an_answer_that_cannot_be_made_ends_the_connection)
 {
     struct http_fixture s;
@@ -203,8 +191,6 @@ START_TEST(an_answer_that_cannot_be_made_ends_the_connection)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 /*
  * MHD_get_timeout limits the wait: the second request is already in a buffer, so no descriptor
@@ -229,8 +215,6 @@ START_TEST(pipelined_requests_are_all_answered)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(an_idle_connection_is_closed_without_any_other_event)
 {
     struct http_fixture s;
@@ -245,8 +229,6 @@ START_TEST(an_idle_connection_is_closed_without_any_other_event)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 START_TEST(a_hundred_wait_and_are_answered_in_another_order)
 {
@@ -278,8 +260,6 @@ START_TEST(a_hundred_wait_and_are_answered_in_another_order)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(a_peer_may_vanish_while_it_waits)
 {
     struct http_fixture s;
@@ -305,8 +285,6 @@ START_TEST(a_peer_may_vanish_while_it_waits)
     raw_conn_close(&p[2]);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 int main(void)
 {

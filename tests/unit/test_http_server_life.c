@@ -50,8 +50,6 @@ START_TEST(a_slow_request_is_cut)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(a_pending_handler_has_all_the_time)
 {
     struct http_fixture s;
@@ -73,8 +71,6 @@ START_TEST(a_pending_handler_has_all_the_time)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 static void drained(void *ctx)
 {
@@ -115,8 +111,6 @@ START_TEST(a_peer_that_does_not_read_is_cut)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(freeing_answers_who_still_waits)
 {
     struct http_fixture s;
@@ -148,8 +142,6 @@ START_TEST(freeing_answers_who_still_waits)
     ck_assert_ptr_null(http_server_free(NULL));
     http_fixture_close(&s);
 }
-
-END_TEST
 
 START_TEST(beyond_the_connection_limit_they_queue)
 {
@@ -184,8 +176,6 @@ START_TEST(beyond_the_connection_limit_they_queue)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 static const struct {
     const char *address;
     const char *error;
@@ -210,8 +200,6 @@ START_TEST(addresses_to_listen_on)
     http_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(a_port_that_is_taken_is_named)
 {
     struct http_fixture s;
@@ -227,8 +215,6 @@ START_TEST(a_port_that_is_taken_is_named)
     ck_assert_str_eq(e.text, text);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 START_TEST(a_steady_load_allocates_nothing_of_ours)
 {
@@ -252,8 +238,6 @@ START_TEST(a_steady_load_allocates_nothing_of_ours)
     raw_conn_close(&p);
     http_fixture_close(&s);
 }
-
-END_TEST
 
 static bool cut_or_answered(void *ctx)
 {
@@ -286,8 +270,6 @@ START_TEST(without_memory_a_request_fails)
     }
     ck_assert_uint_gt(nth, 4); /* connection, request, body, arena, answer */
 }
-
-END_TEST
 
 int main(void)
 {

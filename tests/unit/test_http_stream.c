@@ -23,8 +23,6 @@ START_TEST(the_whole_call_has_a_deadline)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 struct say {
     struct timer timer;
     struct raw_conn *peer;
@@ -63,8 +61,6 @@ START_TEST(silence_counts_from_the_last_byte)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 /* ---- streams ---- */
 
 START_TEST(chunks_are_handed_over_as_they_come)
@@ -92,8 +88,6 @@ START_TEST(chunks_are_handed_over_as_they_come)
     client_fixture_close(&f);
 }
 
-END_TEST
-
 START_TEST(another_status_is_collected)
 {
     struct client_fixture f;
@@ -112,8 +106,6 @@ START_TEST(another_status_is_collected)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 START_TEST(a_chunk_may_be_refused)
 {
@@ -137,8 +129,6 @@ START_TEST(a_chunk_may_be_refused)
     recorded_call_end(&c);
     client_fixture_close(&f);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -192,8 +192,6 @@ START_TEST(whom_the_client_trusts)
     tls_close(&t);
 }
 
-END_TEST
-
 START_TEST(a_rotated_ca_file_is_picked_up)
 {
     struct tls t;
@@ -209,8 +207,6 @@ START_TEST(a_rotated_ca_file_is_picked_up)
     ck_assert_int_eq(ask(&t, &e), HTTP_NOT_SENT);
     tls_close(&t);
 }
-
-END_TEST
 
 /* ---- the system's CAs ---- */
 
@@ -289,8 +285,6 @@ START_TEST(with_a_ca_given_no_other_counts)
     tls_close(&t);
 }
 
-END_TEST
-
 /* libcurl would wait for the pipe's writer, and the whole process with it. */
 START_TEST(a_pipe_keeps_nobody_waiting)
 {
@@ -306,8 +300,6 @@ START_TEST(a_pipe_keeps_nobody_waiting)
     ck_assert_int_eq(ask(&t, &e), HTTP_ANSWERED);
     tls_close(&t);
 }
-
-END_TEST
 
 enum identity {
     NONE,
@@ -337,8 +329,6 @@ START_TEST(a_client_certificate)
         ck_assert_int_eq(outcome, HTTP_ANSWERED);
     tls_close(&t);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -79,8 +79,6 @@ START_TEST(a_connection_has_one_request_a_turn)
     http_fixture_close(&o.http);
 }
 
-END_TEST
-
 START_TEST(a_verb_waits_for_one_dear_request)
 {
     struct order o;
@@ -98,8 +96,6 @@ START_TEST(a_verb_waits_for_one_dear_request)
     http_fixture_close(&o.http);
 }
 
-END_TEST
-
 /* The waiting requests are complete: that the client sends no more is no reason to cut them. */
 START_TEST(what_waits_outlives_the_end_of_its_bytes)
 {
@@ -114,8 +110,6 @@ START_TEST(what_waits_outlives_the_end_of_its_bytes)
     raw_conn_close(&p);
     http_fixture_close(&o.http);
 }
-
-END_TEST
 
 static bool one_is_handled(void *ctx)
 {
@@ -139,8 +133,6 @@ START_TEST(the_server_is_freed_while_some_wait)
     raw_conn_close(&p);
     o.http.loop = loop_free(o.http.loop);
 }
-
-END_TEST
 
 int main(void)
 {

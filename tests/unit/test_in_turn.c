@@ -33,8 +33,6 @@ START_TEST(predicts_the_card_of_gpu_manager)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(whole_cards_of_gpu_manager_are_all_allowed)
 {
     struct rig r;
@@ -51,8 +49,6 @@ START_TEST(whole_cards_of_gpu_manager_are_all_allowed)
                      VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Shows an unbound pod that a scheduler has nominated for n. */
 static void nominate(struct rig *r, const char *uid, const char *containers)
@@ -79,8 +75,6 @@ START_TEST(gpu_manager_knows_nothing_of_kept_room)
     ck_assert_int_eq(fit_of(&r, plain[DIALECT_TENCENT], "n", &there), VERDICT_KEPT);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Shows a bound pod that is being deleted, on this card. */
 static void delete_slowly(struct rig *r, const char *uid, const char *containers, const char *card)
@@ -110,8 +104,6 @@ START_TEST(gpu_manager_gives_the_card_of_a_deleted_pod_away)
     rig_done(&r);
 }
 
-END_TEST
-
 #define WHOLE(core) ONE("\"tencent.com/vcuda-core\":\"" core "\"")
 
 /* Of a pod of another plugin it knows nothing: its card is free for gpu-manager. */
@@ -134,8 +126,6 @@ START_TEST(gpu_manager_knows_nothing_of_pods_of_other_plugins)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(whole_cards_of_deleted_pods_must_be_allowed)
 {
     struct rig r;
@@ -154,8 +144,6 @@ START_TEST(whole_cards_of_deleted_pods_must_be_allowed)
     rig_done(&r);
 }
 
-END_TEST
-
 /* It has no memory of its own that could count as memory without a card. */
 START_TEST(whole_cards_that_are_not_known_yet_hide_the_order)
 {
@@ -172,8 +160,6 @@ START_TEST(whole_cards_that_are_not_known_yet_hide_the_order)
     ck_assert_int_eq(fit_of(&r, WHOLE("100"), "n", &there), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* The quota would allow both containers on one card, but the plugin takes two: no number of the
  * quota is a reason for that. */
@@ -194,8 +180,6 @@ START_TEST(a_choice_beyond_the_quota_is_the_reason)
                      VERDICT_PLUGIN_ORDER);
     rig_done(&r);
 }
-
-END_TEST
 
 /* It knows nothing of claims, and counts what they hold of a card as free. But its nodes have no
  * table, so a claim holds all their cards whole, and never a part that could move its choice. */
@@ -236,8 +220,6 @@ START_TEST(claims_hold_no_part_of_its_cards)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A card that it may take for the one that is reserved is ill when the Binding is sent. */
 START_TEST(whole_cards_are_checked_again)
 {
@@ -256,8 +238,6 @@ START_TEST(whole_cards_are_checked_again)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A pod ends between the reservation and the Binding. */
 START_TEST(the_choice_of_gpu_manager_is_checked_again)
@@ -278,8 +258,6 @@ START_TEST(the_choice_of_gpu_manager_is_checked_again)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -67,8 +67,6 @@ START_TEST(over_a_life)
     uses("000001");
 }
 
-END_TEST
-
 /* A list that failed midway: another begins, and its pods stay. */
 START_TEST(a_list_that_fails)
 {
@@ -80,8 +78,6 @@ START_TEST(a_list_that_fails)
     in_use_end(&u);
     uses("010000");
 }
-
-END_TEST
 
 START_TEST(many_pods)
 {
@@ -98,8 +94,6 @@ START_TEST(many_pods)
     ck_assert_uint_eq(u.pods.n, 250);
 }
 
-END_TEST
-
 START_TEST(no_memory)
 {
     fail_alloc_arm(FAIL_ONCE, (size_t)_i);
@@ -107,8 +101,6 @@ START_TEST(no_memory)
     fail_alloc_disarm();
     uses("111111");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -57,8 +57,6 @@ START_TEST(a_pod_without_memory_for_it_is_lost_not_bad)
     }
 }
 
-END_TEST
-
 START_TEST(a_pod_that_is_known_is_not_swept_for_that)
 {
     bool hit = true;
@@ -72,8 +70,6 @@ START_TEST(a_pod_that_is_known_is_not_swept_for_that)
         cache_done(&c);
     }
 }
-
-END_TEST
 
 #define QUOTA_OF(text)                                                               \
     STR("{\"metadata\":{\"name\":\"cardpack-quota\",\"namespace\":\"kube-system\"}," \
@@ -135,8 +131,6 @@ START_TEST(the_last_good_quota_stays)
     cache_done(&c);
 }
 
-END_TEST
-
 START_TEST(a_quota_without_memory_for_it_is_lost_not_bad)
 {
     bool hit = true;
@@ -158,8 +152,6 @@ START_TEST(a_quota_without_memory_for_it_is_lost_not_bad)
         cache_done(&c);
     }
 }
-
-END_TEST
 
 static const struct str node_of_two_cards =
     STR("{\"metadata\":{\"name\":\"n\"},\"status\":{\"capacity\":{\"aliyun.com/gpu-mem\":\"32\","
@@ -198,8 +190,6 @@ START_TEST(the_list_after_a_torn_one_sweeps)
     cache_done(&c);
 }
 
-END_TEST
-
 /* A DELETED event holds the cards that the ConfigMap last named: they become healthy. */
 START_TEST(cards_are_healthy_again_without_their_configmap)
 {
@@ -225,8 +215,6 @@ START_TEST(cards_are_healthy_again_without_their_configmap)
     cache_done(&c);
 }
 
-END_TEST
-
 /* The log names the missing key; it does not say that an empty text is no quota. */
 START_TEST(a_quota_without_its_key_is_named)
 {
@@ -245,8 +233,6 @@ START_TEST(a_quota_without_its_key_is_named)
     (void)loop_free(l);
     cache_done(&c);
 }
-
-END_TEST
 
 /* Whatever else is said at that time. */
 START_TEST(a_lock_that_cannot_be_true_is_said)
@@ -283,8 +269,6 @@ START_TEST(a_lock_that_cannot_be_true_is_said)
     (void)loop_free(l);
     cache_done(&c);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -88,8 +88,6 @@ START_TEST(figures_come_and_go_with_their_configmap)
     ck_assert(!timer_armed(&in.usage_tick));
 }
 
-END_TEST
-
 START_TEST(figures_go_with_their_node)
 {
     list_nodes(true);
@@ -97,8 +95,6 @@ START_TEST(figures_go_with_their_node)
     ingest_node(&in, node, true);
     ck_assert(!knows() && measured.nodes.n == 0);
 }
-
-END_TEST
 
 START_TEST(only_nodes_that_exist_have_figures)
 {
@@ -112,8 +108,6 @@ START_TEST(only_nodes_that_exist_have_figures)
     ck_assert(!knows() && measured.nodes.n == 0);
 }
 
-END_TEST
-
 START_TEST(a_list_without_the_configmap_ends_them)
 {
     list_nodes(true);
@@ -125,8 +119,6 @@ START_TEST(a_list_without_the_configmap_ends_them)
         ck_assert_int_eq(knows(), with);
     }
 }
-
-END_TEST
 
 START_TEST(figures_become_unknown_with_time)
 {
@@ -142,8 +134,6 @@ START_TEST(figures_become_unknown_with_time)
     ck_assert_uint_gt(cache.changes.version, before);
 }
 
-END_TEST
-
 START_TEST(figures_of_a_program_that_ended_long_ago_are_not_taken)
 {
     list_nodes(true);
@@ -155,8 +145,6 @@ START_TEST(figures_of_a_program_that_ended_long_ago_are_not_taken)
     show(NULL, 3610, false);
     ck_assert(knows());
 }
-
-END_TEST
 
 #define RANGE                                                 \
     "\"usage\":\"{\\\"seen\\\":\\\"2026-11-25T19:20:00Z\\\"," \
@@ -186,8 +174,6 @@ START_TEST(an_unreadable_text_is_told_once)
     show(NULL, 0, false);
     ck_assert(knows());
 }
-
-END_TEST
 
 static uint32_t start_s;
 
@@ -241,8 +227,6 @@ START_TEST(differences_are_told_and_do_not_flood_the_log)
     ck_assert_uint_le(lines_with(DIFFER), LOG_LIMIT_LINES);
 }
 
-END_TEST
-
 /* Another text with the time of the one before is not taken: then nothing is told of it either. */
 START_TEST(what_is_not_taken_is_not_told)
 {
@@ -253,8 +237,6 @@ START_TEST(what_is_not_taken_is_not_told)
     ck_assert_uint_eq(measured_of(&measured, STR("n"))->n_differences, 0);
     ck_assert_uint_eq(lines_with(DIFFER), 0);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -98,8 +98,6 @@ START_TEST(cards_have_what_is_measured)
         "\"pods\":[{\"name\":\"c\",\"namespace\":\"ns\",\"usedGPU\":4}]}]}]}");
 }
 
-END_TEST
-
 /* gpushare's form has them only if they are asked for. */
 START_TEST(gpushares_form_can_have_what_is_measured)
 {
@@ -116,8 +114,6 @@ START_TEST(gpushares_form_can_have_what_is_measured)
         "\"pods\":[{\"name\":\"c\",\"namespace\":\"ns\",\"usedGPU\":4}]}]}]}");
 }
 
-END_TEST
-
 /* Tools that read gpushare's form get the same bytes as without figures, and so does a cluster
  * without cardpack-node. */
 START_TEST(without_figures_nothing_changes)
@@ -130,8 +126,6 @@ START_TEST(without_figures_nothing_changes)
     ck_assert_str_is(inspect(INSPECT_GPUSHARE, NULL), before[INSPECT_GPUSHARE]);
     ck_assert_str_is(inspect(INSPECT_CARDS, NULL), before[INSPECT_CARDS]);
 }
-
-END_TEST
 
 int main(void)
 {

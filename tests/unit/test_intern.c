@@ -75,8 +75,6 @@ START_TEST(equal_things_are_one)
     intern_done(&t);
 }
 
-END_TEST
-
 /* Compared with a count for each object. An object freed too late is a leak; too early, a use after
  * free. */
 START_TEST(it_counts_through_any_history)
@@ -111,8 +109,6 @@ START_TEST(it_counts_through_any_history)
     intern_done(&t);
 }
 
-END_TEST
-
 /* The 17th object makes the table grow. */
 static enum errc scenario(void *ctx)
 {
@@ -134,8 +130,6 @@ START_TEST(without_memory)
     ck_assert_uint_eq(fail_alloc_each(scenario, NULL), 19);
 }
 
-END_TEST
-
 START_TEST(what_is_not_given_back_is_noticed)
 {
     struct intern_table t;
@@ -143,8 +137,6 @@ START_TEST(what_is_not_given_back_is_noticed)
     ck_assert_ptr_nonnull(take(&t, 1));
     intern_done(&t);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -28,8 +28,6 @@ START_TEST(reads_what_it_writes)
     ck_assert_int_eq(i, known ? texts[_i].isolation : ISOLATION_MIG);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("isolation");

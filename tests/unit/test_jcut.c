@@ -178,8 +178,6 @@ START_TEST(cuts_lists)
     check(JCUT_LIST, str_of(lists[_i].body), lists[_i].want, OK);
 }
 
-END_TEST
-
 static const struct {
     const char *body;
     const char *want;
@@ -202,16 +200,12 @@ START_TEST(cuts_lines)
     check(JCUT_LINES, str_of(lines[_i].body), lines[_i].want, OK);
 }
 
-END_TEST
-
 START_TEST(consumer_may_stop)
 {
     check(JCUT_LIST, STR("{\"items\":[1,2,3,4]}"), "i 1\ni 2\ni 3\nno more", ERR_CONFLICT);
     check(JCUT_LINES, STR("1\n2\n3\n4\n"), "i 1\ni 2\ni 3\nno more", ERR_CONFLICT);
     check(JCUT_LINES, STR("1\n2\n3"), "i 1\ni 2\ni 3\nno more", ERR_CONFLICT);
 }
-
-END_TEST
 
 static enum errc refuse_silently(void *ctx, enum jcut_piece kind, struct str piece,
                                  struct err *reterr)
@@ -237,8 +231,6 @@ START_TEST(failure_is_sticky)
     jcut_done(&c);
 }
 
-END_TEST
-
 START_TEST(empty_chunks_do_nothing)
 {
     struct jcut c;
@@ -255,8 +247,6 @@ START_TEST(empty_chunks_do_nothing)
     jcut_done(&c);
     buf_done(&rec.text);
 }
-
-END_TEST
 
 /* A list of many small items needs memory for only one item at a time. */
 START_TEST(memory_stays_flat)
@@ -277,8 +267,6 @@ START_TEST(memory_stays_flat)
     jcut_done(&c);
     buf_done(&rec.text);
 }
-
-END_TEST
 
 /*
  * Long pieces are scanned 16 bytes at a time, but not in chunks of one byte: the outcome must be
@@ -317,8 +305,6 @@ START_TEST(blocks_change_nothing)
     buf_done(&want);
     buf_done(&body);
 }
-
-END_TEST
 
 int main(void)
 {

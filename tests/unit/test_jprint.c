@@ -61,8 +61,6 @@ START_TEST(round_trip)
     buf_done(&lines);
 }
 
-END_TEST
-
 /* Strings that some YAML readers take for null, a number, a date or a structure; and non-ASCII. */
 static const char *const strings[] = {
     "",
@@ -160,8 +158,6 @@ START_TEST(string)
     ck_assert_ok(jread_finish(&r, &err), &err);
 }
 
-END_TEST
-
 START_TEST(forms)
 {
     static const char document[] = "{\"a\":[{\"b\":1,\"c\":[]},2],\"d e\":\"x: y\"}";
@@ -174,8 +170,6 @@ START_TEST(forms)
                                     "    \"d e\": \"x: y\"\n}\n");
 }
 
-END_TEST
-
 START_TEST(broken)
 {
     ck_assert_int_eq(jprint_yaml(STR("{\"a\":"), &arena, &out, &err), ERR_SYNTAX);
@@ -185,8 +179,6 @@ START_TEST(broken)
     ck_assert_int_eq(jprint_json(STR("[1,2,3]"), &arena, &small, &err), ERR_LIMIT);
     buf_done(&small);
 }
-
-END_TEST
 
 /* As deep as the reader allows, and one level more. */
 START_TEST(deep)
@@ -200,8 +192,6 @@ START_TEST(deep)
         ck_assert_int_eq(code == OK, depth == LIMIT_JSON_DEPTH);
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -35,8 +35,6 @@ START_TEST(views_do_not_copy)
     arena_done(&arena);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     size_t max;
@@ -82,8 +80,6 @@ START_TEST(reads_strings_in_runs)
     arena_done(&arena);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     enum errc code;
@@ -121,8 +117,6 @@ START_TEST(reads_integers)
     ck_assert_str_eq(e.text, integers[_i].why);
 }
 
-END_TEST
-
 START_TEST(reads_text_of_quantities)
 {
     struct jread r;
@@ -145,8 +139,6 @@ START_TEST(reads_text_of_quantities)
     ck_assert_int_eq(jread_finish(&r, &e), ERR_SYNTAX);
     ck_assert_str_eq(e.text, "expected a string or a number, got an object at offset 0");
 }
-
-END_TEST
 
 /* null is the zero value of each type. */
 START_TEST(null_is_zero)
@@ -188,8 +180,6 @@ START_TEST(null_is_zero)
     ck_assert_uint_eq(rounds, 7);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     const char *value; /* NULL: absent */
@@ -220,8 +210,6 @@ START_TEST(reads_one_member)
         ck_assert_str_is(value, members[_i].value);
 }
 
-END_TEST
-
 START_TEST(reads_booleans)
 {
     struct jread r;
@@ -242,8 +230,6 @@ START_TEST(reads_booleans)
     ck_assert(!jread_bool(&r));
     ck_assert_int_eq(jread_finish(&r, &e), ERR_SYNTAX);
 }
-
-END_TEST
 
 START_TEST(tells_types)
 {
@@ -268,8 +254,6 @@ START_TEST(tells_types)
     ck_assert(jread_failed(&r));
 }
 
-END_TEST
-
 START_TEST(raw_values_stand_as_they_were)
 {
     struct jread r;
@@ -293,8 +277,6 @@ START_TEST(raw_values_stand_as_they_were)
     ck_assert_ptr_null(jread_raw(&r).p);
     ck_assert_int_eq(jread_finish(&r, NULL), ERR_SYNTAX);
 }
-
-END_TEST
 
 /* The error names the path as Kubernetes does, for each kind of failure. */
 static void read_pod(struct jread *r)
@@ -358,8 +340,6 @@ START_TEST(errors_name_where)
     arena_done(&arena);
 }
 
-END_TEST
-
 /* A deep path of long names is cut; the offset after it is not. */
 START_TEST(long_paths_are_cut)
 {
@@ -377,8 +357,6 @@ START_TEST(long_paths_are_cut)
     (void)snprintf(tail, sizeof(tail), ": expected an object, got the end at offset %zu", n);
     ck_assert(str_ends(str_of(e.text), str_of(tail)));
 }
-
-END_TEST
 
 START_TEST(failure_is_sticky)
 {
@@ -405,8 +383,6 @@ START_TEST(failure_is_sticky)
     ck_assert_str_eq(e.text, "first");
     ck_assert_int_eq(jread_finish(&r, NULL), ERR_CONFLICT);
 }
-
-END_TEST
 
 /* Keys may be escaped too; without room that is ERR_LIMIT, not a syntax error. */
 START_TEST(escapes_need_an_arena)
@@ -438,8 +414,6 @@ START_TEST(escapes_need_an_arena)
     arena_done(&arena);
 }
 
-END_TEST
-
 START_TEST(last_of_doubled_keys_wins)
 {
     struct jread r;
@@ -452,8 +426,6 @@ START_TEST(last_of_doubled_keys_wins)
     ck_assert_int_eq(value, 2);
 }
 
-END_TEST
-
 /* A decoder that does not consume exactly one value per round is a bug; its first run aborts. */
 START_TEST(forgetting_a_value_aborts)
 {
@@ -463,8 +435,6 @@ START_TEST(forgetting_a_value_aborts)
     jread_object (&r, key) {
     }
 }
-
-END_TEST
 
 START_TEST(reading_two_values_aborts)
 {
@@ -476,8 +446,6 @@ START_TEST(reading_two_values_aborts)
     }
 }
 
-END_TEST
-
 START_TEST(breaking_out_aborts)
 {
     struct jread r;
@@ -488,8 +456,6 @@ START_TEST(breaking_out_aborts)
     }
     ck_assert_int_eq(jread_finish(&r, NULL), OK);
 }
-
-END_TEST
 
 int main(void)
 {

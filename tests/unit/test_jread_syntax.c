@@ -142,8 +142,6 @@ START_TEST(accepts)
     ck_assert_uint_eq(str_trim(str_of(behind)).n, 0);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     const char *why; /* the whole message */
@@ -265,8 +263,6 @@ START_TEST(refuses)
     ck_assert_str_eq(e.text, bad[_i].why);
 }
 
-END_TEST
-
 /* A raw NUL is refused like any other misplaced byte. */
 START_TEST(refuses_nul)
 {
@@ -278,8 +274,6 @@ START_TEST(refuses_nul)
     ck_assert_int_eq(read_text(STR("[1\0]"), &e), ERR_SYNTAX);
     ck_assert_int_eq(read_text(STR_NULL, &e), ERR_SYNTAX);
 }
-
-END_TEST
 
 static const struct {
     const char *text;
@@ -312,8 +306,6 @@ START_TEST(reads_strings)
     ck_assert((got.p == NULL) == (strings[_i].value.p == NULL));
     arena_done(&arena);
 }
-
-END_TEST
 
 /* Odd bytes at each place of strings of each length, around the width of a vector. */
 START_TEST(odd_bytes_at_every_place)
@@ -359,8 +351,6 @@ START_TEST(odd_bytes_at_every_place)
     }
     arena_done(&arena);
 }
-
-END_TEST
 
 /* The character at u, or an impossible one; *ret_len: its length, 0 if it has none. */
 static uint32_t naive_decode(const unsigned char *u, size_t n, size_t *ret_len)
@@ -428,8 +418,6 @@ START_TEST(utf8_is_exact)
     }
 }
 
-END_TEST
-
 static void nest(char *text, size_t size, unsigned depth, bool objects)
 {
     size_t n = 0;
@@ -486,8 +474,6 @@ START_TEST(nesting_is_limited)
     ck_assert_int_eq(jread_finish(&r, NULL), ERR_LIMIT);
 }
 
-END_TEST
-
 /* What an API server stores in a place that the reader does not need. */
 static const char *const skippable[] = {
     "{\"f:\xff\xfe\":{}}",
@@ -519,8 +505,6 @@ START_TEST(skips_any_bytes)
     ck_assert_int_eq(behind, 7);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     const char *why;
@@ -542,8 +526,6 @@ START_TEST(skips_only_a_value_with_an_end)
     ck_assert_str_eq(e.text, endless[_i].why);
 }
 
-END_TEST
-
 START_TEST(skips_any_depth)
 {
     const size_t depth = 100000;
@@ -556,8 +538,6 @@ START_TEST(skips_any_depth)
     ck_assert_int_eq(skip_text((struct str){text, 2 * depth - 1}, &e), ERR_SYNTAX);
     free(text);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -225,8 +225,6 @@ START_TEST(agrees_with_jansson)
     buf_done(&doc);
 }
 
-END_TEST
-
 /* Writes what it reads; the reader's depth limits the recursion. */
 static void copy_value(struct jread *r, struct jwrite *w)
 {
@@ -307,8 +305,6 @@ START_TEST(survives_a_round_trip)
     buf_done(&twice);
 }
 
-END_TEST
-
 static enum errc count_valid(void *ctx, enum jcut_piece kind, struct str piece, struct err *reterr)
 {
     size_t *n = ctx;
@@ -376,8 +372,6 @@ START_TEST(cuts_what_jansson_reads)
     jcut_done(&c);
     buf_done(&doc);
 }
-
-END_TEST
 
 int main(void)
 {

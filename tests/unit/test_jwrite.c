@@ -46,8 +46,6 @@ START_TEST(writes_compactly)
                                     "\"c\":{\"raw\": 1},\"d\":null}");
 }
 
-END_TEST
-
 START_TEST(writes_members)
 {
     jwrite_object_begin(&w);
@@ -65,8 +63,6 @@ START_TEST(writes_members)
                                     "\"e\":true},\"f\":[],\"g\":[ ]}");
 }
 
-END_TEST
-
 START_TEST(writes_extremes)
 {
     jwrite_array_begin(&w);
@@ -79,8 +75,6 @@ START_TEST(writes_extremes)
     ck_assert_str_is(buf_str(&out), "[-9223372036854775808,9223372036854775807,-1,"
                                     "18446744073709551615,0]");
 }
-
-END_TEST
 
 static const struct {
     struct str in;
@@ -113,8 +107,6 @@ START_TEST(escapes)
     ck_assert_str_is(buf_str(&out), strings[_i].want);
 }
 
-END_TEST
-
 static const struct {
     struct str in;
     const char *want;
@@ -137,8 +129,6 @@ START_TEST(replaces_a_character)
     ck_assert(str_starts(text, STR("[null,")));
     ck_assert_str_is(((struct str){text.p + 6, text.n - 7}), replacements[_i].want);
 }
-
-END_TEST
 
 /* Every byte at every place around a vector's width is read back, if a reader accepts it. */
 START_TEST(reads_back)
@@ -172,8 +162,6 @@ START_TEST(reads_back)
     arena_done(&arena);
 }
 
-END_TEST
-
 /* For every ceiling, the buf never exceeds it and the failure stays. */
 START_TEST(ceiling_is_kept)
 {
@@ -190,8 +178,6 @@ START_TEST(ceiling_is_kept)
         ck_assert_str_is(buf_str(&small), "[\"12345\",\"\\n2345\"]");
     buf_done(&small);
 }
-
-END_TEST
 
 int main(void)
 {

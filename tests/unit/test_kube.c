@@ -98,8 +98,6 @@ START_TEST(reads_a_whole_pod)
     end(&x);
 }
 
-END_TEST
-
 /* The keys and values as the API server counts them, in the middle of a pod. */
 static const struct {
     const char *json;
@@ -132,8 +130,6 @@ START_TEST(counts_the_annotations)
     ck_assert_uint_eq(p.annotation_bytes, annotations[_i].bytes);
     end(&x);
 }
-
-END_TEST
 
 static const struct {
     const char *json;
@@ -169,8 +165,6 @@ START_TEST(reads_what_is_not_there_as_absent)
     ck_assert_uint_eq(p.n_containers, 0);
     end(&x);
 }
-
-END_TEST
 
 /* What each list of containers asks for: duplicate keys, unusual order. */
 static const struct {
@@ -226,8 +220,6 @@ START_TEST(reads_what_a_spec_asks_for)
     buf_done(&json);
 }
 
-END_TEST
-
 static const struct {
     const char *json;
     const char *error;
@@ -254,8 +246,6 @@ START_TEST(names_the_field_that_is_wrong)
     ck_assert_str_eq(x.err.text, wrong_pods[_i].error);
     end(&x);
 }
-
-END_TEST
 
 static const struct {
     const char *json;
@@ -294,8 +284,6 @@ START_TEST(reads_nodes)
     end(&x);
 }
 
-END_TEST
-
 static const struct {
     const char *json;
     const char *namespace;
@@ -327,8 +315,6 @@ START_TEST(reads_configmaps)
     check_text(m.quota, configmaps[_i].quota);
     end(&x);
 }
-
-END_TEST
 
 START_TEST(writes_bindings)
 {
@@ -369,8 +355,6 @@ START_TEST(writes_bindings)
     buf_done(&out);
 }
 
-END_TEST
-
 /* The API server merges the annotations into the pod, and the watch brings them back. */
 START_TEST(reads_back_the_annotations_that_it_writes)
 {
@@ -397,8 +381,6 @@ START_TEST(reads_back_the_annotations_that_it_writes)
     buf_done(&out);
 }
 
-END_TEST
-
 static enum errc read_pod(void *ctx)
 {
     struct reading x;
@@ -416,8 +398,6 @@ START_TEST(survives_a_lack_of_memory)
     struct str json = str_of(whole_pod);
     ck_assert_uint_ge(fail_alloc_each(read_pod, &json), 1);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -84,8 +84,6 @@ START_TEST(test_call)
     ck_assert_ptr_null(memmem(heads.p, heads.n, "s3cret", 6));
 }
 
-END_TEST
-
 START_TEST(test_result)
 {
     static const struct {
@@ -118,8 +116,6 @@ START_TEST(test_result)
     ck_assert_msg(str_ends(str_of(e.text), str_of(cases[_i].text)), "%s", e.text);
 }
 
-END_TEST
-
 START_TEST(test_no_answer)
 {
     static const struct script_step step = {"", SCRIPT_CLOSE, NULL, 0, NULL};
@@ -130,8 +126,6 @@ START_TEST(test_no_answer)
     ck_assert_int_ne(kube_call_result(&rig.call, &e), OK);
     ck_assert_ptr_nonnull(strstr(e.text, "/base/x"));
 }
-
-END_TEST
 
 START_TEST(test_path_beyond_its_ceiling)
 {
@@ -148,8 +142,6 @@ START_TEST(test_path_beyond_its_ceiling)
     ck_assert_uint_eq(rig.server.n_requests, 0);
     buf_done(&path);
 }
-
-END_TEST
 
 static enum errc make_and_free(void *ctx)
 {
@@ -169,8 +161,6 @@ START_TEST(test_out_of_memory)
     start(&step, 1);
     ck_assert_uint_gt(fail_alloc_each(make_and_free, &s), 3);
 }
-
-END_TEST
 
 START_TEST(test_status_message)
 {
@@ -192,8 +182,6 @@ START_TEST(test_status_message)
     arena_done(&arena);
 }
 
-END_TEST
-
 START_TEST(test_status_message_is_cut_between_characters)
 {
     char body[301];
@@ -205,8 +193,6 @@ START_TEST(test_status_message_is_cut_between_characters)
     ck_assert_uint_eq(kube_status_message(str_of(body), &arena).n, 198);
     arena_done(&arena);
 }
-
-END_TEST
 
 int main(void)
 {

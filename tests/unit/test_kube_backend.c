@@ -28,8 +28,6 @@ START_TEST(a_term_ends_with_the_lease)
     rig_close();
 }
 
-END_TEST
-
 /* Another replica may have given the card to another pod in between. */
 START_TEST(what_was_reserved_in_an_earlier_term_is_not_posted)
 {
@@ -40,8 +38,6 @@ START_TEST(what_was_reserved_in_an_earlier_term_is_not_posted)
     posted(POST_REFUSED);
     rig_close();
 }
-
-END_TEST
 
 START_TEST(what_is_reserved_in_this_term_is_posted)
 {
@@ -54,8 +50,6 @@ START_TEST(what_is_reserved_in_this_term_is_posted)
     posted(POST_CREATED);
     rig_close();
 }
-
-END_TEST
 
 static void not_a_byte_leaves(void)
 {
@@ -75,8 +69,6 @@ START_TEST(nothing_leaves_after_the_end_of_the_term)
     rig_close();
 }
 
-END_TEST
-
 /* The process was stopped between the decision and the first byte; no timer has run. */
 START_TEST(nothing_leaves_after_a_stall_past_the_lease)
 {
@@ -88,8 +80,6 @@ START_TEST(nothing_leaves_after_a_stall_past_the_lease)
     rig_close();
 }
 
-END_TEST
-
 START_TEST(nothing_leaves_in_the_next_term)
 {
     lead();
@@ -99,8 +89,6 @@ START_TEST(nothing_leaves_in_the_next_term)
     not_a_byte_leaves();
     rig_close();
 }
-
-END_TEST
 
 /* After a failed connection a retry is allowed, if the term goes on. */
 START_TEST(a_failed_connection_is_not_sent)
@@ -112,8 +100,6 @@ START_TEST(a_failed_connection_is_not_sent)
     posted(POST_NOT_SENT);
     rig_close();
 }
-
-END_TEST
 
 /* ---- what keeps the Lease ---- */
 
@@ -132,8 +118,6 @@ START_TEST(an_idle_leader_gives_the_lease)
     rig_close();
 }
 
-END_TEST
-
 START_TEST(a_card_in_doubt_keeps_the_lease)
 {
     lead();
@@ -147,8 +131,6 @@ START_TEST(a_card_in_doubt_keeps_the_lease)
     wanted_and_given();
     rig_close();
 }
-
-END_TEST
 
 /* A second copy of the Binding may be under way; the watch was faster than the answer. */
 START_TEST(an_open_post_of_a_bound_pod_keeps_the_lease)
@@ -166,8 +148,6 @@ START_TEST(an_open_post_of_a_bound_pod_keeps_the_lease)
     rig_close();
 }
 
-END_TEST
-
 START_TEST(a_canceled_post_is_not_counted)
 {
     lead();
@@ -179,8 +159,6 @@ START_TEST(a_canceled_post_is_not_counted)
     wanted_and_given();
     rig_close();
 }
-
-END_TEST
 
 /* A call that was not a Binding, or has ended, must not lower the count. */
 START_TEST(only_an_open_post_is_counted_down)
@@ -200,8 +178,6 @@ START_TEST(only_an_open_post_is_counted_down)
     wanted_and_given();
     rig_close();
 }
-
-END_TEST
 
 /* ---- lack of memory ---- */
 
@@ -264,8 +240,6 @@ START_TEST(memory_fails_within_a_list)
     ck_assert_uint_gt(n_lost, 0);
 }
 
-END_TEST
-
 static void is_short(void)
 {
     is_missing("memory was short");
@@ -312,8 +286,6 @@ START_TEST(memory_fails_within_a_watch)
     ck_assert_uint_gt(n_lost, 0);
 }
 
-END_TEST
-
 /* A new leader must read again, and the list that lost the object does not count as read. */
 START_TEST(memory_fails_within_a_later_list)
 {
@@ -340,8 +312,6 @@ START_TEST(memory_fails_within_a_later_list)
     ck_assert_uint_gt(n_lost, 0);
 }
 
-END_TEST
-
 /* A list that was under way when the object was lost does not bring it, and proves nothing. */
 START_TEST(a_list_without_loss_is_what_ends_it)
 {
@@ -360,8 +330,6 @@ START_TEST(a_list_without_loss_is_what_ends_it)
     rig_close();
 }
 
-END_TEST
-
 /* ---- lists ---- */
 
 START_TEST(each_first_list_is_waited_for)
@@ -377,8 +345,6 @@ START_TEST(each_first_list_is_waited_for)
     ck_assert(is_ready());
     rig_close();
 }
-
-END_TEST
 
 /* Not even its UID can be read, so it may hold any card of any node. */
 #define WITHOUT_UID "{\"metadata\":{\"name\":\"q\",\"namespace\":\"ns\",\"resourceVersion\":\"7\"}}"
@@ -397,8 +363,6 @@ START_TEST(an_object_that_is_left_out_in_a_list)
     rig_close();
 }
 
-END_TEST
-
 START_TEST(an_object_that_is_left_out_in_a_watch)
 {
     lead();
@@ -411,8 +375,6 @@ START_TEST(an_object_that_is_left_out_in_a_watch)
     ck_assert(is_ready());
     rig_close();
 }
-
-END_TEST
 
 /* A load balancer's 403 or 404 says nothing about the rights; unhealthy cards stay unknown. */
 static const struct {
@@ -442,8 +404,6 @@ START_TEST(only_a_status_denies_unhealthy_cards)
     rig_close();
 }
 
-END_TEST
-
 /* cardpack goes on if it may not read unhealthy cards; without nodes it can't. */
 START_TEST(only_unhealthy_cards_may_be_denied)
 {
@@ -462,8 +422,6 @@ START_TEST(only_unhealthy_cards_may_be_denied)
     is_missing("first list of nodes");
     rig_close();
 }
-
-END_TEST
 
 /* The pod is confirmed but in no list: it was deleted before the list was read, and no watch will
  * show that. */
@@ -503,8 +461,6 @@ START_TEST(a_confirmed_pod_in_no_list_is_asked_for)
     ck_assert_uint_eq(k.counts.feeds[CACHE_PODS].lists, lists_before + 1);
     rig_close();
 }
-
-END_TEST
 
 int main(void)
 {

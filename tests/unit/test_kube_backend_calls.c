@@ -39,8 +39,6 @@ START_TEST(what_a_read_says)
     rig_close();
 }
 
-END_TEST
-
 /* As many containers as etcd's limit lets through: a pod that a list shows can also be read. */
 START_TEST(a_pod_as_large_as_it_can_be)
 {
@@ -64,8 +62,6 @@ START_TEST(a_pod_as_large_as_it_can_be)
     rig_close();
 }
 
-END_TEST
-
 /* A result does not contain data of an earlier answer. */
 START_TEST(a_read_that_fails_after_one_that_found)
 {
@@ -83,8 +79,6 @@ START_TEST(a_read_that_fails_after_one_that_found)
     ck_assert_uint_eq(k.call.retry_after_ms, 7000);
     rig_close();
 }
-
-END_TEST
 
 static void token_is(const char *token)
 {
@@ -111,8 +105,6 @@ START_TEST(a_token_that_is_refused_is_read_again)
     rig_close();
 }
 
-END_TEST
-
 /* The same with a Binding, if the caller asks for it. */
 START_TEST(a_binding_that_is_refused_for_the_token)
 {
@@ -127,8 +119,6 @@ START_TEST(a_binding_that_is_refused_for_the_token)
     ck_assert_str_is(binding_of_p()->bearer, "second");
     rig_close();
 }
-
-END_TEST
 
 START_TEST(a_binding_that_is_turned_away_for_a_while)
 {
@@ -146,8 +136,6 @@ START_TEST(a_binding_that_is_turned_away_for_a_while)
     ck_assert_uint_eq(k.call.retry_after_ms, 0);
     rig_close();
 }
-
-END_TEST
 
 /* A GET decides nothing: a Binding in doubt is read back even after the term has ended. */
 START_TEST(a_read_leaves_in_any_term)
@@ -169,8 +157,6 @@ START_TEST(a_read_leaves_in_any_term)
     cancel_p();
     rig_close();
 }
-
-END_TEST
 
 /* An ordinary failure, reported later and not from within the call. */
 START_TEST(memory_fails_before_a_call)
@@ -197,8 +183,6 @@ START_TEST(memory_fails_before_a_call)
     wanted_and_given();
     rig_close();
 }
-
-END_TEST
 
 int main(void)
 {

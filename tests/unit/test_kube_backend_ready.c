@@ -39,8 +39,6 @@ START_TEST(a_follower_is_ready_with_its_lists)
     rig_close();
 }
 
-END_TEST
-
 /* Each stage of a replica that takes over is ready: its pod must not leave the Service then. */
 START_TEST(a_new_leader_stays_ready)
 {
@@ -64,8 +62,6 @@ START_TEST(a_new_leader_stays_ready)
     rig_close();
 }
 
-END_TEST
-
 /* A leader whose renewals get no answer does not decide, and does not lead again by itself. */
 START_TEST(a_leader_that_can_not_renew)
 {
@@ -76,8 +72,6 @@ START_TEST(a_leader_that_can_not_renew)
     stands_by(false, "the lease could not be renewed in time");
     rig_close();
 }
-
-END_TEST
 
 /* A replica without a right to the Lease never takes over. */
 START_TEST(a_replica_without_its_lease)
@@ -94,8 +88,6 @@ START_TEST(a_replica_without_its_lease)
     ck_assert(k.face->stands_by(k.face, &said));
     rig_close();
 }
-
-END_TEST
 
 /* A follower does not write, so it does not learn that a missing right to write is there now. */
 START_TEST(a_follower_that_could_not_write)
@@ -122,8 +114,6 @@ START_TEST(a_follower_that_could_not_write)
     rig_close();
 }
 
-END_TEST
-
 /* Without an election there is nothing to stand by for. */
 START_TEST(the_only_replica)
 {
@@ -135,8 +125,6 @@ START_TEST(the_only_replica)
     ck_assert_uint_eq(k.changes, 1);
     rig_close();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -148,8 +148,6 @@ START_TEST(reads_budgets)
     buf_done(&text);
 }
 
-END_TEST
-
 static const struct {
     const char *json;
     const char *error;
@@ -173,8 +171,6 @@ START_TEST(names_what_is_wrong)
     ck_assert_str_eq(x.err.text, bad[_i].error);
     end(&x);
 }
-
-END_TEST
 
 #define ALL_OF(s) "{" META ",\"spec\":{\"selector\":" s
 
@@ -223,8 +219,6 @@ START_TEST(one_that_is_too_long_selects_all_of_its_namespace)
     ck_assert(selects_all((size_t)_i, many[_i].most + 1));
     ck_assert(selects_all((size_t)_i, 1000000));
 }
-
-END_TEST
 
 static void put_large(struct buf *out)
 {
@@ -284,8 +278,6 @@ START_TEST(survives_a_lack_of_memory)
     buf_done(&json);
 }
 
-END_TEST
-
 /* At every place where the arena may be full. */
 START_TEST(no_room_is_an_error_of_its_own)
 {
@@ -309,8 +301,6 @@ START_TEST(no_room_is_an_error_of_its_own)
     }
     buf_done(&json);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -81,8 +81,6 @@ START_TEST(containers_request_of_classes)
     arena_done(&arena);
 }
 
-END_TEST
-
 static void put_many(struct buf *out, unsigned n)
 {
     buf_put(out, STR("{\"spec\":{\"initContainers\":[" LIMITS(GPU ":1") "],\"containers\":["));
@@ -106,8 +104,6 @@ START_TEST(the_first_names_of_a_pod_are_read)
     arena_done(&arena);
 }
 
-END_TEST
-
 static enum errc read_many(void *ctx)
 {
     struct arena arena;
@@ -125,8 +121,6 @@ START_TEST(each_allocation_may_fail)
     put_many(&in, 30);
     ck_assert_uint_gt(fail_alloc_each(read_many, &in), 0);
 }
-
-END_TEST
 
 int main(void)
 {

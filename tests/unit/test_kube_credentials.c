@@ -124,8 +124,6 @@ START_TEST(test_in_cluster)
     ck_assert(c.tls);
 }
 
-END_TEST
-
 START_TEST(test_in_cluster_needs_ca_and_token)
 {
     struct kube_api_settings s = in_cluster("10.0.0.1", "443");
@@ -146,8 +144,6 @@ START_TEST(test_in_cluster_needs_ca_and_token)
     ck_assert_ptr_nonnull(strstr(e.text, "empty"));
     kube_token_done(&t);
 }
-
-END_TEST
 
 START_TEST(test_precedence)
 {
@@ -181,8 +177,6 @@ START_TEST(test_precedence)
     ck_assert_ptr_nonnull(strstr(e.text, "missing"));
 }
 
-END_TEST
-
 /* A given configuration counts before all other sources. */
 START_TEST(test_given)
 {
@@ -195,8 +189,6 @@ START_TEST(test_given)
     ck_assert_str_is(found.origin, "https://h");
     ck_assert(found.tls);
 }
-
-END_TEST
 
 START_TEST(test_plain_http_carries_no_identity)
 {
@@ -214,8 +206,6 @@ START_TEST(test_plain_http_carries_no_identity)
     ck_assert(str_ends(c.origin, STR("without credentials: plain http")));
     kube_token_done(&t);
 }
-
-END_TEST
 
 START_TEST(test_impersonation)
 {
@@ -238,8 +228,6 @@ START_TEST(test_impersonation)
         ck_assert_str_is(c.headers[i], expected[i]);
 }
 
-END_TEST
-
 START_TEST(test_refused)
 {
     static const struct {
@@ -260,8 +248,6 @@ START_TEST(test_refused)
     ck_assert_ptr_null(strstr(e.text, "s3cret"));
 }
 
-END_TEST
-
 START_TEST(test_token_is_re_read_after_50_s)
 {
     struct kubeconfig config = {.token_file = path_of("token"), .token = STR("inline")};
@@ -279,8 +265,6 @@ START_TEST(test_token_is_re_read_after_50_s)
     ck_assert_str_is(kube_token_get(&t, 51003), "three");
     kube_token_done(&t);
 }
-
-END_TEST
 
 START_TEST(test_bad_token_file_keeps_the_old_token)
 {
@@ -303,8 +287,6 @@ START_TEST(test_bad_token_file_keeps_the_old_token)
     kube_token_done(&t);
 }
 
-END_TEST
-
 START_TEST(test_token_beside_a_file)
 {
     struct kubeconfig config = {.token_file = path_of("token"), .token = STR("inline")};
@@ -316,8 +298,6 @@ START_TEST(test_token_beside_a_file)
     ck_assert_str_is(kube_token_get(&t, 50000), "filed");
     kube_token_done(&t);
 }
-
-END_TEST
 
 static enum errc find_and_read_token(void *ctx)
 {
@@ -352,8 +332,6 @@ START_TEST(test_out_of_memory)
                      "as-user-extra: {Acme.com/scope: [view]}}}");
     ck_assert_uint_gt(fail_alloc_each(find_and_read_token, &s), 2);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -140,8 +140,6 @@ START_TEST(objects_are_read)
     ck_assert_str_eq(buf_cstr(&x.out), table[_i].then);
 }
 
-END_TEST
-
 START_TEST(names_have_a_limit)
 {
     char bytes[1024];
@@ -156,8 +154,6 @@ START_TEST(names_have_a_limit)
     buf_done(&json);
 }
 
-END_TEST
-
 START_TEST(each_allocation_may_fail)
 {
     char bytes[4096];
@@ -166,8 +162,6 @@ START_TEST(each_allocation_may_fail)
     if (table[_i].then[0] != '!')
         (void)fail_alloc_each(read_one, &x);
 }
-
-END_TEST
 
 int main(void)
 {

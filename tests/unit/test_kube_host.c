@@ -106,8 +106,6 @@ START_TEST(a_pod_requests_what_the_scheduler_counts)
                   (long long)pod.host.memory);
 }
 
-END_TEST
-
 /* No number of containers overflows the sum. */
 START_TEST(many_containers_are_cut_as_well)
 {
@@ -120,8 +118,6 @@ START_TEST(many_containers_are_cut_as_well)
     read_pod(spec, &pod);
     ck_assert(pod.host.cpu == HOST_CPU_MAX && pod.host.memory == HOST_MEMORY_MAX);
 }
-
-END_TEST
 
 static const struct {
     const char *status;
@@ -159,8 +155,6 @@ START_TEST(a_node_has_what_is_allocatable)
     check(node.memory, nodes[_i].memory);
     arena_done(&arena);
 }
-
-END_TEST
 
 int main(void)
 {

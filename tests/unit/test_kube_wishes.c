@@ -49,8 +49,6 @@ START_TEST(names_an_unknown_annotation)
     ck_assert_ptr_null(p.unknown.p);
 }
 
-END_TEST
-
 /* Annotations of nodes are unknown on a pod, and near to none of a pod's. */
 static const struct {
     const char *key;
@@ -76,8 +74,6 @@ START_TEST(finds_the_annotation_that_was_meant)
     else
         ck_assert_str_is(nearest, typos[_i].nearest);
 }
-
-END_TEST
 
 START_TEST(reads_a_pods_wishes)
 {
@@ -125,8 +121,6 @@ START_TEST(reads_a_pods_wishes)
     ck_assert(p.containers[1].mem.p == NULL);
 }
 
-END_TEST
-
 static const struct {
     const char *json;
     int32_t priority;
@@ -161,8 +155,6 @@ START_TEST(reads_what_is_odd)
     ck_assert(p.has_allocation == odd[_i].allocation);
 }
 
-END_TEST
-
 START_TEST(reads_what_a_node_says_of_its_cards)
 {
     struct node_view n = read_node(
@@ -191,8 +183,6 @@ START_TEST(reads_what_a_node_says_of_its_cards)
     n = read_node("{\"metadata\":{\"annotations\":{\"cardpack.io/cards\":\"[\"}}}");
     ck_assert(n.has_cards && n.n_cards == 0 && n.cards_fault != NULL);
 }
-
-END_TEST
 
 static const struct {
     struct binding binding;
@@ -237,8 +227,6 @@ START_TEST(a_binding_tells_which_cards)
                bindings[_i].annotations);
     ck_assert(str_eq(buf_str(&out), buf_str(&want)));
 }
-
-END_TEST
 
 int main(void)
 {

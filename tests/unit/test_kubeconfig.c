@@ -94,8 +94,6 @@ START_TEST(everything)
     arena_done(&arena);
 }
 
-END_TEST
-
 START_TEST(json)
 {
     struct err err = ERR_INIT;
@@ -118,8 +116,6 @@ START_TEST(json)
     ck_assert_ptr_null(k.namespace.p);
     arena_done(&arena);
 }
-
-END_TEST
 
 static const struct {
     const char *cluster;
@@ -236,8 +232,6 @@ START_TEST(entry)
     arena_done(&arena);
 }
 
-END_TEST
-
 #define CLUSTERS "clusters: [{name: c, cluster: {server: 'https://h'}}]\n"
 #define USERS    "users: [{name: u, user: {}}]\n"
 #define CONTEXTS "contexts: [{name: a, context: {cluster: c, user: u}}]\n"
@@ -285,8 +279,6 @@ START_TEST(file)
     arena_done(&arena);
 }
 
-END_TEST
-
 /* For every ceiling of the arena: an error, never half an answer. */
 START_TEST(small_arenas)
 {
@@ -305,8 +297,6 @@ START_TEST(small_arenas)
     }
     ck_assert(passed);
 }
-
-END_TEST
 
 /* If any allocation fails, those for anchors included, the whole read fails and leaks nothing. */
 START_TEST(no_memory)
@@ -330,8 +320,6 @@ START_TEST(no_memory)
         }
     }
 }
-
-END_TEST
 
 int main(void)
 {

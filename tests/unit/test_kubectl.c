@@ -131,8 +131,6 @@ START_TEST(line)
         ck_assert_msg(strstr(err.text, lines[_i].says) != NULL, "%s", err.text);
 }
 
-END_TEST
-
 START_TEST(values)
 {
     struct kubectl_args a;
@@ -164,8 +162,6 @@ START_TEST(values)
     ck_assert_str_is(a.subject, "fit");
 }
 
-END_TEST
-
 /* In the order of the command line, so that a repeated flag means what it means for kubectl. */
 START_TEST(passed)
 {
@@ -183,8 +179,6 @@ START_TEST(passed)
     ck_assert(!a.timeout_given);
 }
 
-END_TEST
-
 START_TEST(too_many_passed)
 {
     static char texts[][32] = {"--as=u", "--insecure-skip-tls-verify", "top"};
@@ -199,8 +193,6 @@ START_TEST(too_many_passed)
     ck_assert(_i > 0 || strcmp(err.text, "--as: there are too many flags for kubectl") == 0);
 }
 
-END_TEST
-
 /* Every flag and command has a line of help; what a command does not accept has none. */
 START_TEST(usage)
 {
@@ -214,8 +206,6 @@ START_TEST(usage)
     ck_assert_ptr_null(strstr(buf_cstr(&out), "--replicas"));
     ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "--no-headers"));
 }
-
-END_TEST
 
 /* ---- pods ---- */
 
@@ -293,8 +283,6 @@ START_TEST(pod)
     ck_assert_uint_eq(p.replicas, pods[_i].replicas);
 }
 
-END_TEST
-
 /* ---- completion ---- */
 
 static const struct {
@@ -358,8 +346,6 @@ START_TEST(tab)
     ck_assert_str_is(buf_str(&out), tabs[_i].offered);
 }
 
-END_TEST
-
 static const struct {
     const char *line;
     enum kubectl_names names;
@@ -401,8 +387,6 @@ START_TEST(wish)
     ck_assert_str_is(w.args.service_name, "cardpack");
     ck_assert_uint_eq(out.n, 0);
 }
-
-END_TEST
 
 int main(void)
 {

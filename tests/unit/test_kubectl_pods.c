@@ -101,8 +101,6 @@ START_TEST(pages)
         "ns          waits   -      -            8   2m30s   Pending   0/1 nodes are available\n");
 }
 
-END_TEST
-
 /* The objects of the first pages do not count twice. */
 START_TEST(expired)
 {
@@ -116,8 +114,6 @@ START_TEST(expired)
     ck_assert_ok(read_pods(steps, COUNT_OF(steps), STR_NULL, STR_NULL), &err);
     ck_assert_uint_eq(pods.n, 2);
 }
-
-END_TEST
 
 static const struct {
     struct script_step step;
@@ -146,8 +142,6 @@ START_TEST(refusal)
     ck_assert_msg(code == refusals[_i].code && strstr(err.text, refusals[_i].says) != NULL,
                   "%s: %s", errc_name(code), err.text);
 }
-
-END_TEST
 
 #define POD(meta, spec, status)                                                            \
     LIST("", "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"p\"" meta "},\"spec\":{" spec \
@@ -198,8 +192,6 @@ START_TEST(row)
     const char *text = table(true);
     ck_assert_msg(strstr(text, rows[_i].row) != NULL, "%s is not in\n%s", rows[_i].row, text);
 }
-
-END_TEST
 
 /* A pod with UUIDs, and the lists that are read: nodes, and the pods again without HAMi. */
 #define LIMITS(text) \
@@ -268,8 +260,6 @@ START_TEST(named_by_uuid)
     ck_assert_ptr_null(strstr(buf_cstr(&out), "2147483647"));
 }
 
-END_TEST
-
 #define PLACED(name, uid, idx)                                                          \
     "{\"metadata\":{\"namespace\":\"ns\",\"name\":\"" name "\",\"uid\":\"" uid "\"" idx \
     "},\"spec\":{"                                                                      \
@@ -326,8 +316,6 @@ START_TEST(really)
     ck_assert_ptr_null(strstr(table(false), "REALLY"));
 }
 
-END_TEST
-
 /* Who may not read the ConfigMaps sees the table as without cardpack-node. */
 START_TEST(really_is_denied)
 {
@@ -341,8 +329,6 @@ START_TEST(really_is_denied)
     ck_assert_ptr_null(strstr(table(true), "REALLY"));
     ck_assert_ptr_nonnull(strstr(table(true), "1:8"));
 }
-
-END_TEST
 
 static enum errc print_all(void *ctx)
 {
@@ -393,8 +379,6 @@ START_TEST(hostile)
     ck_assert_uint_gt(fail_alloc_each(print_all, NULL), 0);
 }
 
-END_TEST
-
 START_TEST(json)
 {
     static const struct script_step step = {"GET", SCRIPT_BODY, LIST("", HELD "," WAITS), 0, NULL};
@@ -409,8 +393,6 @@ START_TEST(json)
         "\"request\":\"8\",\"memory\":8,\"placement\":[],\"created\":\"2026-11-22T05:37:30Z\","
         "\"reason\":\"0/1 nodes are available\"}]}");
 }
-
-END_TEST
 
 static const struct {
     enum kubectl_sort by;
@@ -439,8 +421,6 @@ START_TEST(sorted)
     ck_assert_str_eq(buf_cstr(&out), sorts[_i].names);
 }
 
-END_TEST
-
 static const struct {
     uint32_t seconds;
     const char *text;
@@ -465,8 +445,6 @@ START_TEST(age)
 {
     ck_assert_str_is(kubectl_age(ages[_i].seconds, &out), ages[_i].text);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -157,8 +157,6 @@ START_TEST(serves)
     kubectl_proxy_stop(&proxy);
 }
 
-END_TEST
-
 static const struct {
     const char *script;
     const char *says;
@@ -178,8 +176,6 @@ START_TEST(failure)
     ck_assert_msg(strncmp(err.text, broken[_i].says, strlen(broken[_i].says)) == 0, "%s", err.text);
 }
 
-END_TEST
-
 /* Not even in the working directory. */
 START_TEST(missing)
 {
@@ -196,8 +192,6 @@ START_TEST(missing)
                      ERR_NOTFOUND);
 }
 
-END_TEST
-
 START_TEST(unusable)
 {
     write_kubectl("");
@@ -212,8 +206,6 @@ START_TEST(unusable)
     ck_assert(str_ends(shown, STR("/bin/kubectl: Exec format error\n")));
 }
 
-END_TEST
-
 /* A child that does not print its line in time is ended, if needed by SIGKILL. */
 START_TEST(deadline)
 {
@@ -226,8 +218,6 @@ START_TEST(deadline)
     ck_assert_str_eq(err.text, "it has printed nothing within 1 s");
     ck_assert_int_eq(child.pid, 0);
 }
-
-END_TEST
 
 /* Replaces the function that child.c calls: this signal comes right before the program runs. */
 static int signo_before; /* 0: none */
@@ -255,8 +245,6 @@ START_TEST(a_signal_before_the_program_runs)
     ck_assert(!kubectl_child_is_gone(&proxy.child, &err));
     kubectl_proxy_stop(&proxy);
 }
-
-END_TEST
 
 static volatile sig_atomic_t running;
 static sig_atomic_t seen;
@@ -288,8 +276,6 @@ START_TEST(tells_its_pid)
     ck_assert_int_eq(running, 0);
 }
 
-END_TEST
-
 /* Standard error is printable, has a prefix on each line, and shows a prompt before its end. */
 START_TEST(says)
 {
@@ -306,8 +292,6 @@ START_TEST(says)
                                        "kubectl cardpack: end\n");
 }
 
-END_TEST
-
 /* TAB completion waits for kubectl less than two seconds; here it does not run out of them. */
 START_TEST(quiet)
 {
@@ -319,8 +303,6 @@ START_TEST(quiet)
     kubectl_proxy_stop(&proxy);
     ck_assert_uint_eq(content("shown").n, 0);
 }
-
-END_TEST
 
 /* However this process ends, kubectl ends; except with SIGKILL, the socket's folder goes as well.
  */
@@ -350,8 +332,6 @@ START_TEST(dies_with_us)
     (void)snprintf(path, sizeof(path), "%.*s", (int)(made.n - strlen("/socket")), made.p);
     ck_assert_int_eq(rmdir(path), signals[_i] == SIGKILL ? 0 : -1);
 }
-
-END_TEST
 
 /* In place of the real kubectl: listens on the socket until a signal ends it. */
 static int serve(const char *path)
@@ -404,8 +384,6 @@ START_TEST(ends_the_real_kubectl)
         ;
 }
 
-END_TEST
-
 static const struct {
     const char *script;
     const char *namespace;
@@ -432,8 +410,6 @@ START_TEST(of_context)
                          "config|view|--minify|--output=jsonpath={.contexts[0].context.namespace}"
                          "{\"\\n\"}|--user|u|");
 }
-
-END_TEST
 
 /* ---- requests through the socket ---- */
 
@@ -499,8 +475,6 @@ START_TEST(request)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
 
-END_TEST
-
 /* The error says how kubectl ended. */
 START_TEST(lost)
 {
@@ -515,8 +489,6 @@ START_TEST(lost)
     ck_assert(!client.is_answered);
     kubectl_client_close(&client);
 }
-
-END_TEST
 
 static enum errc open_and_close(void *ctx)
 {
@@ -537,8 +509,6 @@ START_TEST(no_memory)
     write_kubectl("[ \"$1\" = proxy ] || { echo ns; exit; }\n" SERVES STAYS);
     ck_assert_uint_gt(fail_alloc_each(open_and_close, NULL), 0);
 }
-
-END_TEST
 
 /* For a bad address the error names the flag, and kubectl is not started. */
 START_TEST(address)
@@ -562,8 +532,6 @@ START_TEST(address)
     kubectl_client_close(&client);
     ck_assert_int_ne(access(in_folder("ran"), F_OK), 0);
 }
-
-END_TEST
 
 int main(int argc, char **argv)
 {

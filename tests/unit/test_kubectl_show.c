@@ -39,8 +39,6 @@ START_TEST(top_of_node)
     ck_assert_msg(strstr(text, "1 of 2 cards closed\n") != NULL, "%s", text);
 }
 
-END_TEST
-
 /* What is really used is in the wide tables alone, and only if it is known of some card. A figure
  * that no card can have does not overflow a sum. */
 START_TEST(what_is_measured)
@@ -71,8 +69,6 @@ START_TEST(what_is_measured)
     ck_assert_ptr_null(strstr(buf_cstr(&out), "REALLY"));
     ck_assert_ptr_nonnull(strstr(buf_cstr(&out), "s/p (8, more than its share)\n"));
 }
-
-END_TEST
 
 /* Nodes with n_cards cards of that size, and one pod's usage on each. */
 static struct str answer_of(const char *const *names, size_t n, unsigned n_cards, long size)
@@ -148,8 +144,6 @@ START_TEST(width_of_top)
     }
 }
 
-END_TEST
-
 /* A new pod gets no more than the node has left. If that is less than the cards have, both are
  * printed. */
 START_TEST(cards_of_narrow_node)
@@ -180,8 +174,6 @@ START_TEST(cards_of_narrow_node)
     text = buf_cstr(&out);
     ck_assert_msg(strstr(text, "18/32              56%      3         3") != NULL, "%s", text);
 }
-
-END_TEST
 
 /* An answer of explain with that pod and that error; it fits on no node. */
 #define EXPLAINED(pod, error)                                                          \
@@ -239,8 +231,6 @@ START_TEST(explained_pod)
     ck_assert(fits == explained[_i].fits);
 }
 
-END_TEST
-
 /* Three nodes, of which no two columns have the same order. */
 static const char three[] =
     "{\"nodes\": ["
@@ -290,8 +280,6 @@ START_TEST(sorted)
     ck_assert_str_eq(first, sorts[_i].cards);
 }
 
-END_TEST
-
 /* An answer with costs or scores: the best node, one without a sentence, and one that is refused.
  */
 #define COSTS(name, best, next)                                                                  \
@@ -335,8 +323,6 @@ START_TEST(costs_of_nodes)
     ck_assert_str_eq(table + 1, costs[_i].table);
 }
 
-END_TEST
-
 /* The feasible nodes; for a pod that has a node: that one. */
 START_TEST(names_of_explain)
 {
@@ -351,8 +337,6 @@ START_TEST(names_of_explain)
     ck_assert_ok(kubectl_show_explain(str_of(answers[_i]), look, &arena, &out, &err), &err);
     ck_assert_str_eq(buf_cstr(&out), names[_i]);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -28,8 +28,6 @@ START_TEST(a_copy_is_the_same_in_the_same_order)
     intern_done(&table);
 }
 
-END_TEST
-
 START_TEST(another_key_or_value_is_not_the_same)
 {
     struct labels *l = NULL;
@@ -44,8 +42,6 @@ START_TEST(another_key_or_value_is_not_the_same)
     labels_give(&table, l);
     intern_done(&table);
 }
-
-END_TEST
 
 START_TEST(the_same_are_there_once)
 {
@@ -69,8 +65,6 @@ START_TEST(the_same_are_there_once)
     intern_done(&table);
 }
 
-END_TEST
-
 START_TEST(none_take_nothing)
 {
     struct labels *l = NULL;
@@ -83,8 +77,6 @@ START_TEST(none_take_nothing)
     labels_view(l, NULL);
     intern_done(&table);
 }
-
-END_TEST
 
 /* No API server stores such labels, but an input may have them. */
 START_TEST(one_beyond_all_measure_is_left_out)
@@ -107,8 +99,6 @@ START_TEST(one_beyond_all_measure_is_left_out)
     intern_done(&table);
 }
 
-END_TEST
-
 static enum errc scenario(void *ctx)
 {
     struct labels *l = NULL;
@@ -125,8 +115,6 @@ START_TEST(without_memory)
 {
     ck_assert_uint_eq(fail_alloc_each(scenario, NULL), 2);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -193,8 +193,6 @@ START_TEST(says_what_is_asked_and_what_is_there)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The best of all nodes with this reason; those without room, and too small ones, are one kind. */
 START_TEST(has_one_text_for_all_nodes)
 {
@@ -218,8 +216,6 @@ START_TEST(has_one_text_for_all_nodes)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A quota makes a node expensive to evaluate, also where its own figures decide. */
 START_TEST(has_the_figures_beside_a_quota)
 {
@@ -242,8 +238,6 @@ START_TEST(has_the_figures_beside_a_quota)
     arena_done(&arena);
     rig_done(&r);
 }
-
-END_TEST
 
 static char *long_text(char *bytes, size_t size)
 {
@@ -283,8 +277,6 @@ START_TEST(stays_within_its_bytes)
     for (size_t i = 0; i < COUNT_OF(with); i++)
         ck_assert(with[i] != (enum verdict)_i || memmem(text.p, text.n, ": ", 2) != NULL);
 }
-
-END_TEST
 
 int main(void)
 {

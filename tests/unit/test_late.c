@@ -32,8 +32,6 @@ START_TEST(test_versions)
     ck_assert(!late_is_supported(STR_NULL, STR_NULL));
 }
 
-END_TEST
-
 static struct roster r;
 
 static void set_up(void)
@@ -111,8 +109,6 @@ START_TEST(test_open)
     ck_assert(!exchange_may_start(&r, pod("p"))); /* no card is promised */
 }
 
-END_TEST
-
 /* It was allowed on card 0, was not started there, and card 1 is taken. */
 START_TEST(test_room_again)
 {
@@ -126,8 +122,6 @@ START_TEST(test_room_again)
     ck_assert(!exchange_may_start(&r, pod("p")));
     ck_assert(exchange_is_crowded(&r, pod("p")));
 }
-
-END_TEST
 
 /* The spec is the truth: annotations that are edited later are set back, and no pod gets what they
  * seem to leave free. */
@@ -156,8 +150,6 @@ START_TEST(test_bound)
     ck_assert(exchange_is_crowded(&r, pod("q")));
 }
 
-END_TEST
-
 /* Annotations without a card are set back, as its spec says which it has. Its card stays taken. */
 START_TEST(test_bound_without_annotations)
 {
@@ -180,8 +172,6 @@ START_TEST(test_bound_without_annotations)
     ck_assert(exchange_may_start(&r, pod("q")));
 }
 
-END_TEST
-
 /* q was given p's card by a guess, before the setting changed; p, which is open, takes q's. */
 START_TEST(test_mixed)
 {
@@ -198,8 +188,6 @@ START_TEST(test_mixed)
     ck_assert(exchange_may_start(&r, pod("p")) && exchange_may_start(&r, pod("q")));
 }
 
-END_TEST
-
 /* A pod whose spec is written is no partner: it runs on its card. */
 START_TEST(test_mixed_with_a_bound_pod)
 {
@@ -212,8 +200,6 @@ START_TEST(test_mixed_with_a_bound_pod)
     ck_assert(!exchange_may_start(&r, pod("q")));
     ck_assert(exchange_may_start(&r, pod("p")));
 }
-
-END_TEST
 
 int main(void)
 {

@@ -24,8 +24,6 @@ START_TEST(set_and_removed)
     ck_assert_uint_eq(told("level=warn"), 0);
 }
 
-END_TEST
-
 /* Nothing tells the module that the Lease has expired by the clock. */
 START_TEST(looks_by_itself)
 {
@@ -39,8 +37,6 @@ START_TEST(looks_by_itself)
     labelled("", "", "");
 }
 
-END_TEST
-
 START_TEST(left_by_an_earlier_process)
 {
     label_pod(OWN, "lease");
@@ -48,8 +44,6 @@ START_TEST(left_by_an_earlier_process)
     pass(ROUND);
     labelled("", "", "");
 }
-
-END_TEST
 
 START_TEST(former_leaders)
 {
@@ -64,8 +58,6 @@ START_TEST(former_leaders)
     ck_assert_uint_eq(told("removed from another pod\" pod=cardpack-c"), 1);
 }
 
-END_TEST
-
 /* The leader of another Lease is in the same namespace. */
 START_TEST(another_lease)
 {
@@ -75,8 +67,6 @@ START_TEST(another_lease)
     pass(ROUND);
     labelled("lease", "other-lease", "");
 }
-
-END_TEST
 
 START_TEST(a_former_leader_that_disappears)
 {
@@ -95,8 +85,6 @@ START_TEST(a_former_leader_that_disappears)
     ck_assert_uint_eq(told("level=warn"), 0);
     labelled("lease", _i == 0 ? "lease" : "", "");
 }
-
-END_TEST
 
 static const struct {
     unsigned status;
@@ -146,8 +134,6 @@ START_TEST(refused)
     labelled("", "", "");
 }
 
-END_TEST
-
 /* The list is refused: the label is set nevertheless. */
 START_TEST(may_not_list)
 {
@@ -162,8 +148,6 @@ START_TEST(may_not_list)
     trouble_is("");
     ck_assert_uint_eq(told("no right to list pods in namespace \\\"ns\\\""), 1);
 }
-
-END_TEST
 
 static const struct {
     unsigned status;
@@ -194,8 +178,6 @@ START_TEST(the_pod_is_replaced)
     ck_assert_uint_eq(t.patches, before + 1);
 }
 
-END_TEST
-
 START_TEST(the_pod_is_gone)
 {
     open_label();
@@ -208,8 +190,6 @@ START_TEST(the_pod_is_gone)
     pass(2 * LEADER_LABEL_RETRY_MAX_MS);
     trouble_is("");
 }
-
-END_TEST
 
 /* The answers are lost, and the requests have taken effect. */
 START_TEST(answers_are_lost)
@@ -227,8 +207,6 @@ START_TEST(answers_are_lost)
     pass(2 * LEADER_LABEL_RETRY_MAX_MS);
     ck_assert(list_is_empty(&fake_calls));
 }
-
-END_TEST
 
 /* The Lease is lost while the call is under way: it is not canceled, and the next one follows it.
  */
@@ -248,8 +226,6 @@ START_TEST(lost_in_a_call)
     labelled("", "", "");
 }
 
-END_TEST
-
 START_TEST(an_answer_without_the_label)
 {
     t.drops = true;
@@ -262,8 +238,6 @@ START_TEST(an_answer_without_the_label)
     labelled("lease", "", "");
     trouble_is("");
 }
-
-END_TEST
 
 static enum errc opens(void *ctx)
 {
@@ -280,8 +254,6 @@ START_TEST(no_memory_to_open)
     ck_assert_uint_ge(fail_alloc_each(opens, NULL), 4);
 }
 
-END_TEST
-
 /* A call that lacks memory is repeated. */
 START_TEST(no_memory_for_a_call)
 {
@@ -294,8 +266,6 @@ START_TEST(no_memory_for_a_call)
     pass(2000);
     labelled("lease", "", "");
 }
-
-END_TEST
 
 int main(void)
 {

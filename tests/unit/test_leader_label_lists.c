@@ -21,8 +21,6 @@ START_TEST(pods_as_large_as_they_can_be)
     free(note);
 }
 
-END_TEST
-
 /* The others lose the label nevertheless, and the log names the pod and the field, once. */
 START_TEST(a_pod_that_can_not_be_read)
 {
@@ -41,8 +39,6 @@ START_TEST(a_pod_that_can_not_be_read)
     labelled("lease", "", "");
     ck_assert_uint_eq(told("can be written again"), 1);
 }
-
-END_TEST
 
 static const char *const garbled[] = {
     "", "{", "[]", "{\"items\":{}}", "{\"items\":[{}]}", "{\"items\":[{\"metadata\":null}]}"};
@@ -65,8 +61,6 @@ START_TEST(garbled_lists)
     labelled("lease", "", "");
     trouble_is("");
 }
-
-END_TEST
 
 int main(void)
 {

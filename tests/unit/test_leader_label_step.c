@@ -225,8 +225,6 @@ START_TEST(goes_as_told)
     }
 }
 
-END_TEST
-
 /* The pause varies by half of itself, so that replicas do not call together, and has a limit. */
 START_TEST(pauses)
 {
@@ -243,8 +241,6 @@ START_TEST(pauses)
         (void)leader_label_step(&s, &timer, 0);
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -147,8 +147,6 @@ START_TEST(won_after_the_end_of_another)
     ck_assert_uint_eq(t.counts.terms, 1);
 }
 
-END_TEST
-
 START_TEST(won_by_a_release)
 {
     open_with(lease_of(""), true);
@@ -158,8 +156,6 @@ START_TEST(won_by_a_release)
     leadership_read(t.leadership);
     ck_assert(decides());
 }
-
-END_TEST
 
 /*
  * The history is lost with the Lease. A leader that has not noticed the deletion may go on for two
@@ -179,8 +175,6 @@ START_TEST(won_by_a_creation)
     says_no_leader_is_known();
 }
 
-END_TEST
-
 START_TEST(the_only_replica)
 {
     open_with(NULL, false);
@@ -199,8 +193,6 @@ START_TEST(the_only_replica)
     ck_assert_ptr_null(the_lease());
 }
 
-END_TEST
-
 /* ---- when it gives the Lease up ---- */
 
 /* A release says that nothing of this leader is under way. While it settles that is not true. */
@@ -216,8 +208,6 @@ START_TEST(resigns_while_settling)
     ck_assert_str_eq(holder(), "me"); /* the lease expires */
 }
 
-END_TEST
-
 START_TEST(resigns_while_deciding)
 {
     open_with(lease_of(""), true);
@@ -231,8 +221,6 @@ START_TEST(resigns_while_deciding)
     ck_assert(t.resigned);
     ck_assert_str_eq(holder(), "");
 }
-
-END_TEST
 
 static void want(void)
 {
@@ -249,8 +237,6 @@ START_TEST(wanted_while_settling)
     ck_assert_uint_eq(t.counts.losses, 0);
 }
 
-END_TEST
-
 START_TEST(wanted_while_reading)
 {
     open_with(lease_of(""), true);
@@ -262,8 +248,6 @@ START_TEST(wanted_while_reading)
     leadership_read(t.leadership); /* a list of an ended term */
     ck_assert(!decides());
 }
-
-END_TEST
 
 START_TEST(wanted_while_deciding)
 {
@@ -283,8 +267,6 @@ START_TEST(wanted_while_deciding)
     ck_assert(!decides());
     ck_assert_str_eq(holder(), "");
 }
-
-END_TEST
 
 static unsigned lease_requests(void)
 {
@@ -313,8 +295,6 @@ START_TEST(asked_while_waiting)
     ck_assert_str_eq(holder(), "other");
 }
 
-END_TEST
-
 /* ---- stalls ---- */
 
 static const uint64_t stalls_ms[] = {1, 1000, RENEW_MS, LEASE_MS, 60000};
@@ -340,8 +320,6 @@ START_TEST(a_leader_that_was_stalled)
     ck_assert_uint_eq(t.counts.terms, 1);
 }
 
-END_TEST
-
 /* Another replica has taken the Lease: the late renewal fails. */
 START_TEST(a_leader_that_was_replaced_in_a_stall)
 {
@@ -356,8 +334,6 @@ START_TEST(a_leader_that_was_replaced_in_a_stall)
     says("replica \"other\" leads");
     ck_assert_uint_eq(t.counts.losses, 1);
 }
-
-END_TEST
 
 /* The turn began before the stall, and the loop's time is still that of its start. */
 static void answer_in_this_turn(struct http_call *c)
@@ -394,8 +370,6 @@ START_TEST(a_follower_that_was_stalled)
     ck_assert_uint_ge(won(), heard_ms + LEASE_MS);
 }
 
-END_TEST
-
 /*
  * No byte of a Binding leaves after the process was stopped beyond its lease. The stop comes before
  * each clock read, from the turn that holds the card to the first byte. Only a clock read can
@@ -429,8 +403,6 @@ START_TEST(nothing_leaves_after_a_stop_anywhere)
     ck_assert_uint_ge(nth, 4); /* clock reads: turn, card, before the call, before the byte */
 }
 
-END_TEST
-
 static const struct {
     uint64_t settle_ms;
     const char *deadline;
@@ -462,8 +434,6 @@ START_TEST(a_binding_says_its_deadline)
     rig_close();
     (void)close(fd);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -40,8 +40,6 @@ START_TEST(nothing_new_is_no_lesson)
     ck_assert_uint_ne(learned_costs_lesson(p), lesson);
 }
 
-END_TEST
-
 /* Nodes that fill the table, and are gone: those that came after them get kinds of their own. */
 START_TEST(kinds_of_no_card_are_freed)
 {
@@ -82,8 +80,6 @@ START_TEST(kinds_of_no_card_are_freed)
     ck_assert_uint_eq(learned_costs_lesson(p), lesson + 1);
 }
 
-END_TEST
-
 static bool has_own_kind(const char *node)
 {
     const struct card *c = &node_of(&r, node)->cards[0];
@@ -113,8 +109,6 @@ START_TEST(kinds_of_many_cards_take_the_place_of_rare_ones)
     ck_assert(learned_costs_begin(p, &r.cache.nodes));
     ck_assert_uint_eq(learned_costs_lesson(p), lesson);
 }
-
-END_TEST
 
 static uint32_t card_of(const struct evaluation *e, const char *node)
 {
@@ -182,8 +176,6 @@ START_TEST(the_card_of_least_cost)
     ck_assert_uint_eq(card_of(&evaluation, "n"), 1);
 }
 
-END_TEST
-
 /* Among the feasible cards only. */
 START_TEST(a_card_that_is_not_feasible)
 {
@@ -196,8 +188,6 @@ START_TEST(a_card_that_is_not_feasible)
     struct evaluation evaluation = wants(&r, 50, 1, 1000, &q);
     ck_assert_uint_ne(card_of(&evaluation, "n"), 1);
 }
-
-END_TEST
 
 /* The device plugin may confuse two pods of one size that wait: they belong on one card. */
 START_TEST(beside_an_equal_pod_that_waits)
@@ -217,8 +207,6 @@ START_TEST(beside_an_equal_pod_that_waits)
             .assigned = "true");
     ck_assert_uint_ne(card_of(&evaluation, "n"), 0);
 }
-
-END_TEST
 
 /* Two cards of 30 each: on the NUMA node where they cost less; never one of each. Under binpack the
  * fullest NUMA node is the other one. */
@@ -253,8 +241,6 @@ START_TEST(several_cards_come_from_one_numa_node)
     ck_assert(there.grants[0].card == 0 && there.grants[1].card == 2);
 }
 
-END_TEST
-
 /* Two containers that fit on no card together: no card has a cost for the whole pod, and the search
  * goes through the cards as under binpack. */
 START_TEST(containers_on_different_cards)
@@ -284,8 +270,6 @@ START_TEST(containers_on_different_cards)
     for (uint32_t i = 0; i < 2; i++)
         ck_assert_uint_eq(there.grants[i].card, binpack.grants[i].card);
 }
-
-END_TEST
 
 /* ---- the node, and agreement ---- */
 
@@ -369,8 +353,6 @@ START_TEST(a_plan_agrees_with_reservations)
     arena_done(&a);
 }
 
-END_TEST
-
 /* A pending pod's room is kept on the card that the pod will get: 30 of 60, and not of 50 as under
  * binpack. */
 START_TEST(room_is_kept_where_the_pod_goes)
@@ -398,8 +380,6 @@ START_TEST(room_is_kept_where_the_pod_goes)
     ck_assert_uint_eq(card_of(&evaluation, "n"), 0);
 }
 
-END_TEST
-
 /* Also a pod that asks for no card can be scored: the simulator does that. */
 START_TEST(a_pod_without_cards)
 {
@@ -411,8 +391,6 @@ START_TEST(a_pod_without_cards)
     score_begin(&score, &evaluation, with_costs[_i]);
     ck_assert_uint_gt(score_node(&score, node_of(&r, "n")), SCORE_NONE);
 }
-
-END_TEST
 
 int main(void)
 {

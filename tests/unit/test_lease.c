@@ -41,8 +41,6 @@ START_TEST(test_micro_time)
     ck_assert_str_is(micro_time_print(times[_i].ns, text), times[_i].text);
 }
 
-END_TEST
-
 /* As kube-apiserver 1.36.3 returns it, shortened. */
 #define HELD                                                                                      \
     "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{\"name\":\"c\"," \
@@ -69,8 +67,6 @@ START_TEST(test_read)
     ck_assert_int_eq(v.transitions, 3);
     ck_assert(str_starts(v.spec, STR("{\"holderIdentity\"")));
 }
-
-END_TEST
 
 static const struct {
     const char *json;
@@ -113,8 +109,6 @@ START_TEST(test_reads)
     ck_assert_int_eq(v.duration_s, reads[_i].duration_s);
 }
 
-END_TEST
-
 static const struct lease_edit edit = {
     .holder = STR("b_2"),
     .acquired = STR("2026-01-01T00:00:09.000000Z"),
@@ -136,8 +130,6 @@ START_TEST(test_new)
                      "\"name\":\"cardpack\",\"namespace\":\"kube-system\"},\"spec\":{" EDITED);
 }
 
-END_TEST
-
 /* Unknown fields, the version and the annotations are copied unchanged. */
 START_TEST(test_edited)
 {
@@ -148,16 +140,12 @@ START_TEST(test_edited)
     ck_assert_str_is(str_skip(buf_str(&out), head.n), "\"preferredHolder\":\"z\"," EDITED);
 }
 
-END_TEST
-
 START_TEST(test_edited_without_spec)
 {
     lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"}}"), &arena, &edit,
                        (struct lease_note){.key = STR_NULL});
     ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{" EDITED);
 }
-
-END_TEST
 
 START_TEST(test_wanted)
 {
@@ -178,8 +166,6 @@ START_TEST(test_wanted)
     arena_done(&other);
 }
 
-END_TEST
-
 START_TEST(test_wanted_first)
 {
     lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{}}"), &arena,
@@ -187,8 +173,6 @@ START_TEST(test_wanted_first)
     ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\",\"annotations\":{"
                                     "\"cardpack.io/wanted-by\":\"c\"}},\"spec\":{}}");
 }
-
-END_TEST
 
 /* The spec and the annotation in one write. */
 START_TEST(test_released)
@@ -198,8 +182,6 @@ START_TEST(test_released)
     ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\",\"annotations\":{"
                                     "\"cardpack.io/released-at\":\"r\"}},\"spec\":{" EDITED);
 }
-
-END_TEST
 
 int main(void)
 {

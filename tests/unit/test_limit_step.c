@@ -166,8 +166,6 @@ START_TEST(one_row)
     }
 }
 
-END_TEST
-
 /* What a history has shown so far, kept without the machine's own fields. */
 struct watched {
     bool running;
@@ -269,8 +267,6 @@ START_TEST(all_histories)
         must(w.told || !w.running || (w.absent < LIMIT_TRIES && !late));
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -143,8 +143,6 @@ START_TEST(the_runtime_has_set_it)
     ck_assert_uint_eq(counts().enforced, 0);
 }
 
-END_TEST
-
 /* Too large, as if the pod had overridden the variable; and by whole MiB. */
 START_TEST(a_limit_that_is_too_large_is_set)
 {
@@ -156,8 +154,6 @@ START_TEST(a_limit_that_is_too_large_is_set)
     ck_assert_uint_eq(counts().lost, 0);
     assert_set(0, 4 * GIB);
 }
-
-END_TEST
 
 /* cardpack-node starts beside containers that run: what was seen before is checked at once. */
 START_TEST(containers_that_run_already)
@@ -171,8 +167,6 @@ START_TEST(containers_that_run_already)
     limits_enable(l.limits, false);
     ck_assert_uint_eq(counts().enforced, 0);
 }
-
-END_TEST
 
 static void lose(void)
 {
@@ -207,8 +201,6 @@ START_TEST(it_never_reads_back)
     ck_assert_uint_eq(counts().missing, 0);
 }
 
-END_TEST
-
 /* No container of a pod that is being deleted starts again: the pod may stay for a minute more,
  * until its sandbox is gone. A kubelet that has removed the container says its state without an ID.
  */
@@ -228,8 +220,6 @@ START_TEST(its_pod_is_deleted)
     ck_assert_uint_eq(counts().missing, 0);
 }
 
-END_TEST
-
 /* The container is not running, although its pod is not being deleted. */
 START_TEST(the_status_has_no_id)
 {
@@ -241,8 +231,6 @@ START_TEST(the_status_has_no_id)
     see(ID("1"), "running", "Running");
     run_while(rig.loop, counts().enforced == 0);
 }
-
-END_TEST
 
 START_TEST(it_reads_back_again)
 {
@@ -257,8 +245,6 @@ START_TEST(it_reads_back_again)
     assert_set(0, 4 * GIB);
 }
 
-END_TEST
-
 START_TEST(the_driver_refuses)
 {
     world_write(&rig.world, "limits error=4\n" CARD);
@@ -270,8 +256,6 @@ START_TEST(the_driver_refuses)
     ck_assert(str_ends(limits_fault(l.limits, 0),
                        STR("nvmlDeviceGetMemoryLimits: NVML error 4 (Unknown Error)")));
 }
-
-END_TEST
 
 START_TEST(the_driver_hangs)
 {
@@ -293,8 +277,6 @@ START_TEST(the_driver_hangs)
     ck_assert_uint_eq(counts().enforced, 1);
 }
 
-END_TEST
-
 /* It runs, says its pod, and has no cgroup: that may not go on in silence. */
 START_TEST(no_cgroup)
 {
@@ -308,8 +290,6 @@ START_TEST(no_cgroup)
     rig_pass_s(6);
     run_while(rig.loop, counts().enforced == 0);
 }
-
-END_TEST
 
 /* The group of a container that runs must not vanish in silence. */
 START_TEST(the_cgroup_vanishes)
@@ -340,8 +320,6 @@ START_TEST(the_cgroup_vanishes)
     ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
 }
 
-END_TEST
-
 START_TEST(another_amount)
 {
     limits_enable(l.limits, true);
@@ -356,8 +334,6 @@ START_TEST(another_amount)
     limits_update_all(l.limits); /* the same */
     ck_assert_uint_eq(counts().enforced, 1);
 }
-
-END_TEST
 
 #define PODS  ((size_t)100)
 #define CARDS ((size_t)8)
@@ -428,8 +404,6 @@ START_TEST(a_turn_is_bounded)
     ck_assert_uint_eq(counts().enforced, PODS * CARDS);
 }
 
-END_TEST
-
 /* The walk has passed its cgroup already when a container comes: that walk says nothing of it. */
 START_TEST(a_container_that_comes_during_a_walk)
 {
@@ -448,8 +422,6 @@ START_TEST(a_container_that_comes_during_a_walk)
     ck_assert_uint_eq(counts().enforced, 1);
 }
 
-END_TEST
-
 START_TEST(a_lost_card)
 {
     world_write(&rig.world, "limits\ncard uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 error=15\n");
@@ -463,8 +435,6 @@ START_TEST(a_lost_card)
     ck_assert_uint_eq(counts().checking,
                       0); /* nobody waits for the answer of a card that is lost */
 }
-
-END_TEST
 
 START_TEST(a_share_that_is_not_known_yet)
 {
@@ -480,8 +450,6 @@ START_TEST(a_share_that_is_not_known_yet)
     limits_update_all(l.limits);
     ck_assert_uint_eq(counts().enforced, 0);
 }
-
-END_TEST
 
 int main(void)
 {

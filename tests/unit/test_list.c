@@ -49,8 +49,6 @@ START_TEST(keeps_the_order)
     ck_assert_ptr_null(LIST_PREV(&l, &items[0], struct item, link));
 }
 
-END_TEST
-
 /* First, middle, last and only entry; a removed entry can be added again. */
 START_TEST(removes)
 {
@@ -75,8 +73,6 @@ START_TEST(removes)
     }
 }
 
-END_TEST
-
 START_TEST(walk_may_free)
 {
     struct list l = LIST_EMPTY(l);
@@ -100,8 +96,6 @@ START_TEST(walk_may_free)
     expect(&l, "");
 }
 
-END_TEST
-
 START_TEST(moves_all)
 {
     struct item items[] = {{.number = 0}, {.number = 1}};
@@ -118,8 +112,6 @@ START_TEST(moves_all)
     }
     expect(&from, "01");
 }
-
-END_TEST
 
 /* ---- each of these must abort ---- */
 
@@ -189,8 +181,6 @@ START_TEST(misuse_aborts)
 {
     misuses[_i]();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -135,8 +135,6 @@ START_TEST(a_difference_is_told_when_two_answers_have_it)
     ck_assert_uint_eq(view().n_differences, 0);
 }
 
-END_TEST
-
 /* In one answer a difference is sure and another one has ended: their number is the same, and what
  * was written of them is old. */
 START_TEST(one_difference_for_another_is_a_change)
@@ -159,8 +157,6 @@ START_TEST(one_difference_for_another_is_a_change)
     ck_assert_str_is(view().differences[0].name, "q");
 }
 
-END_TEST
-
 /* The annotations name no card, as after `kubectl annotate POD ...-`. */
 START_TEST(no_card_is_told_as_no_card)
 {
@@ -178,8 +174,6 @@ START_TEST(no_card_is_told_as_no_card)
                   "%s", text);
     (void)close(file);
 }
-
-END_TEST
 
 /* The kubelet ends, or has no such method: what it said before does not count, and it is asked
  * again. */
@@ -204,8 +198,6 @@ START_TEST(a_silent_kubelet_is_asked_again)
     run_while(t.loop, lister_counts(t.lister).differences == 0);
 }
 
-END_TEST
-
 START_TEST(pods_that_are_not_known_are_not_compared)
 {
     serve();
@@ -219,8 +211,6 @@ START_TEST(pods_that_are_not_known_are_not_compared)
     run_while(t.loop, !lister_counts(t.lister).asked);
     ck_assert_uint_eq(view().compared, 7);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -95,8 +95,6 @@ START_TEST(keeps_pods_away)
     ck_assert_int_eq(fits(d), VERDICT_FITS);
 }
 
-END_TEST
-
 /* The lock of another dialect, or on a node without one. */
 START_TEST(is_of_the_dialect)
 {
@@ -109,8 +107,6 @@ START_TEST(is_of_the_dialect)
     ck_assert_int_eq(fits(DIALECT_GPUSHARE), VERDICT_FITS);
     ck_assert_uint_eq(r.cache.n_locks, 0);
 }
-
-END_TEST
 
 /* A pod waits under its lock. The plugin serves it, and soon removes the lock: no pod is refused
  * for that. If the lock stays, pods are. */
@@ -137,8 +133,6 @@ START_TEST(stays_after_its_pod_was_served)
     ck_assert_int_eq(fits(DIALECT_HAMI), VERDICT_FITS);
 }
 
-END_TEST
-
 START_TEST(ends_by_time)
 {
     node_has_lock(DIALECT_VGPU, "2023-11-14T22:13:20Z");
@@ -154,8 +148,6 @@ START_TEST(ends_by_time)
     ck_assert_uint_eq(r.cache.n_locks, 0);
 }
 
-END_TEST
-
 /* A pod that is reserved under its own lock keeps its cards. */
 START_TEST(is_not_in_the_way_of_its_own_pod)
 {
@@ -170,8 +162,6 @@ START_TEST(is_not_in_the_way_of_its_own_pod)
     ck_assert_int_eq(rig_apply(&r, &renew), OK);
     object_end(&o);
 }
-
-END_TEST
 
 int main(void)
 {

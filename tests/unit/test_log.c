@@ -79,8 +79,6 @@ START_TEST(logfmt)
     ck_assert_str_is(line_after("time=", " level=error msg="), "\"not bound\"");
 }
 
-END_TEST
-
 START_TEST(json)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
@@ -89,8 +87,6 @@ START_TEST(json)
     ck_assert_str_is(line_after("{\"time\":\"", "\",\"level\":\"warn\",\"msg\":\"not bound\","),
                      "\"pod\":\"ns/a\",\"mem\":-8,\"took_us\":12,\"again\":true}");
 }
-
-END_TEST
 
 /* A value as printed after "v=" in logfmt and after "\"v\":" in JSON. */
 static const struct {
@@ -153,8 +149,6 @@ START_TEST(escapes)
     ck_assert_str_is(line_after("{\"time\":\"", "\",\"level\":\"info\",\"msg\":\"m\","), expected);
 }
 
-END_TEST
-
 /* Repeated to 20,000 bytes: the line is whole, and says that it was cut. */
 static const char *const fillers[] = {
     "x", "\"", "\n", "\xff", "\xc3\xb6", "\xf0\x9f\x98\x80", "ab\x01", "\xe2\x80\xa8z",
@@ -186,8 +180,6 @@ START_TEST(long_values_leave_a_whole_line)
     }
 }
 
-END_TEST
-
 START_TEST(long_values_leave_a_whole_logfmt_line)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
@@ -200,8 +192,6 @@ START_TEST(long_values_leave_a_whole_logfmt_line)
         ck_assert(str_ends(line, STR(" cut=true")));
     }
 }
-
-END_TEST
 
 /* Every length around the ceilings of a value and of a line. */
 START_TEST(no_length_breaks_a_line)
@@ -228,8 +218,6 @@ START_TEST(no_length_breaks_a_line)
     ck_assert_uint_lt(cut, 200);
 }
 
-END_TEST
-
 START_TEST(many_fields_leave_a_whole_line)
 {
     enum {
@@ -250,8 +238,6 @@ START_TEST(many_fields_leave_a_whole_line)
     json_decref(root);
 }
 
-END_TEST
-
 START_TEST(level_is_checked_before_the_fields)
 {
     int evaluated = 0;
@@ -265,8 +251,6 @@ START_TEST(level_is_checked_before_the_fields)
     ck_assert_int_eq(evaluated, 2);
     ck_assert_uint_gt(written().n, 0);
 }
-
-END_TEST
 
 /* The log works without memory, and between a failed call and the check of its errno. */
 START_TEST(allocates_nothing_and_keeps_errno)
@@ -282,8 +266,6 @@ START_TEST(allocates_nothing_and_keeps_errno)
     log_error("lost");
     ck_assert_int_eq(errno, EDOM);
 }
-
-END_TEST
 
 /* The process goes on, and the log says later how many lines were lost. */
 START_TEST(a_reader_that_stalls_holds_up_nothing)
@@ -314,8 +296,6 @@ START_TEST(a_reader_that_stalls_holds_up_nothing)
     (void)close(ends[1]);
 }
 
-END_TEST
-
 START_TEST(lines_of_one_cause_are_counted_instead)
 {
     struct log_limit l = {.n = 0};
@@ -332,8 +312,6 @@ START_TEST(lines_of_one_cause_are_counted_instead)
     ck_assert(log_limit_allows(&l, 60001, "cause"));
     ck_assert_uint_eq(written().n, 0);
 }
-
-END_TEST
 
 int main(void)
 {

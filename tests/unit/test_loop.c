@@ -100,8 +100,6 @@ START_TEST(timers_fire_in_order_of_time_then_of_arming)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(a_timer_of_zero_waits_for_the_next_turn)
 {
     struct trace t = {.loop = loop_make()};
@@ -123,8 +121,6 @@ START_TEST(a_timer_of_zero_waits_for_the_next_turn)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(a_timer_may_cancel_one_that_is_due)
 {
     struct trace t = {.loop = loop_make()};
@@ -142,8 +138,6 @@ START_TEST(a_timer_may_cancel_one_that_is_due)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(a_timer_far_away_does_not_overflow)
 {
     struct trace t = {.loop = loop_make()};
@@ -157,8 +151,6 @@ START_TEST(a_timer_far_away_does_not_overflow)
     loop_free(t.loop);
     ck_assert(!timer_armed(&never.timer));
 }
-
-END_TEST
 
 /* The order must equal that of a search of an array for the smallest (due, order). */
 START_TEST(the_heap_agrees_with_a_sorted_array)
@@ -197,8 +189,6 @@ START_TEST(the_heap_agrees_with_a_sorted_array)
     run_until(t.loop, all_fired, &check);
     loop_free(t.loop);
 }
-
-END_TEST
 
 struct work {
     struct deferred deferred;
@@ -245,8 +235,6 @@ START_TEST(deferred_work_runs_in_order_once)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(deferred_work_does_not_starve_descriptors)
 {
     struct trace t = {.loop = loop_make()};
@@ -261,8 +249,6 @@ START_TEST(deferred_work_does_not_starve_descriptors)
     ck_assert_uint_eq(t.n, 21);
     loop_free(t.loop);
 }
-
-END_TEST
 
 struct end {
     struct loop_fd fd;
@@ -331,8 +317,6 @@ START_TEST(a_callback_may_free_one_that_is_ready_too)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(a_callback_may_narrow_one_that_is_ready_too)
 {
     struct trace t = {.loop = loop_make()};
@@ -358,8 +342,6 @@ START_TEST(a_callback_may_narrow_one_that_is_ready_too)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(a_bad_descriptor_is_an_error)
 {
     struct loop *l = loop_make();
@@ -370,8 +352,6 @@ START_TEST(a_bad_descriptor_is_an_error)
     loop_fd_del(&f);
     loop_free(l);
 }
-
-END_TEST
 
 struct visitor {
     struct loop_hook hook;
@@ -419,8 +399,6 @@ START_TEST(hooks_run_in_order_and_may_remove_each_other)
     loop_free(t.loop);
 }
 
-END_TEST
-
 static void on_signal(void *ctx, int signo)
 {
     struct trace *t = ctx;
@@ -444,8 +422,6 @@ START_TEST(signals_arrive_in_the_loop)
     loop_free(t.loop);
 }
 
-END_TEST
-
 START_TEST(stop_before_run_lets_no_turn_begin)
 {
     struct trace t = {.loop = loop_make()};
@@ -458,8 +434,6 @@ START_TEST(stop_before_run_lets_no_turn_begin)
     ck_assert_str_eq(t.text, "w");
     loop_free(t.loop);
 }
-
-END_TEST
 
 START_TEST(random_numbers_differ)
 {
@@ -474,8 +448,6 @@ START_TEST(random_numbers_differ)
     loop_free(l);
     loop_free(NULL);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -175,8 +175,6 @@ START_TEST(every_scheduler_asks_about_every_resource)
     forget_resources();
 }
 
-END_TEST
-
 /* Helm refuses a name of which cardpack would never hear. */
 START_TEST(the_chart_accepts_these_alone)
 {
@@ -197,8 +195,6 @@ START_TEST(the_chart_accepts_these_alone)
     buf_done(&text);
     forget_resources();
 }
-
-END_TEST
 
 int main(void)
 {

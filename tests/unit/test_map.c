@@ -44,8 +44,6 @@ START_TEST(hashes_as_others_do)
     ck_assert_uint_eq(siphash13(vectors[_i].seed, s), vectors[_i].hash);
 }
 
-END_TEST
-
 enum {
     KEYS = 400
 };
@@ -123,8 +121,6 @@ START_TEST(behaves_as_a_naive_array)
     map_done(&m);
 }
 
-END_TEST
-
 START_TEST(empty_has_nothing)
 {
     struct map m;
@@ -135,8 +131,6 @@ START_TEST(empty_has_nothing)
     ck_assert_ptr_null(map_next(&m, &cursor));
     map_done(&m);
 }
-
-END_TEST
 
 START_TEST(any_bytes_are_a_key)
 {
@@ -155,8 +149,6 @@ START_TEST(any_bytes_are_a_key)
     map_done(&m);
 }
 
-END_TEST
-
 /* With this seed the first eight bytes make the product 0: the other bytes do not affect the
  * hash. */
 START_TEST(keys_of_one_hash_are_told_apart)
@@ -172,8 +164,6 @@ START_TEST(keys_of_one_hash_are_told_apart)
     ck_assert_ptr_null(map_get(&m, other));
     map_done(&m);
 }
-
-END_TEST
 
 /* Keys like names and UIDs, which differ in a few digits, share slots as rarely as random keys:
  * 2^16 keys take 63 % of 2^16 slots, whichever bits of the hash choose the slot. */
@@ -213,8 +203,6 @@ START_TEST(like_keys_are_strewn)
     }
 }
 
-END_TEST
-
 /* Each byte of a key, its length and the seed affect the hash. */
 START_TEST(every_byte_counts)
 {
@@ -232,8 +220,6 @@ START_TEST(every_byte_counts)
         }
     }
 }
-
-END_TEST
 
 /* The result equals single puts, in an empty map, a small one, and one with long runs. */
 START_TEST(many_at_once)
@@ -257,8 +243,6 @@ START_TEST(many_at_once)
     map_done(&m);
 }
 
-END_TEST
-
 START_TEST(a_second_put_is_a_bug)
 {
     struct map m;
@@ -267,8 +251,6 @@ START_TEST(a_second_put_is_a_bug)
     ck_assert_int_eq(map_put(&m, &items[0]), OK);
     ck_assert_int_ne(map_put(&m, &items[0]), OK);
 }
-
-END_TEST
 
 START_TEST(done_is_usable_again)
 {
@@ -282,8 +264,6 @@ START_TEST(done_is_usable_again)
         ck_assert_ptr_null(map_get(&m, items[0].key));
     }
 }
-
-END_TEST
 
 static enum errc fill(void *ctx)
 {
@@ -310,8 +290,6 @@ START_TEST(survives_a_lack_of_memory)
     name_items();
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 3);
 }
-
-END_TEST
 
 int main(void)
 {

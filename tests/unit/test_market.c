@@ -312,8 +312,6 @@ START_TEST(values_and_costs_are_those_of_the_definition)
     }
 }
 
-END_TEST
-
 /* ---- equal nodes ---- */
 
 START_TEST(the_order_of_cards_does_not_matter)
@@ -365,8 +363,6 @@ START_TEST(the_order_of_cards_does_not_matter)
     }
 }
 
-END_TEST
-
 /* ---- limits ---- */
 
 START_TEST(more_free_cards_than_the_table_has)
@@ -384,8 +380,6 @@ START_TEST(more_free_cards_than_the_table_has)
         check_value(node_of(&r, "n"), i);
     }
 }
-
-END_TEST
 
 /* All further kinds share the last one. Nodes with such cards are still chosen. */
 START_TEST(more_kinds_than_the_table_has)
@@ -416,8 +410,6 @@ START_TEST(more_kinds_than_the_table_has)
     ck_assert_uint_eq(there.grants[0].card, 0);
 }
 
-END_TEST
-
 /* An unknown amount of CPU is no limit: a pod's cores cost nothing there. */
 START_TEST(a_node_without_cpu_figures)
 {
@@ -437,8 +429,6 @@ START_TEST(a_node_without_cpu_figures)
     check_value(node_of(&r, "n"), 0);
     check_value(node_of(&r, "m"), 0);
 }
-
-END_TEST
 
 /* Cards that no pod may use are worth nothing, and take part in no sum. */
 START_TEST(cards_out_of_use)
@@ -464,8 +454,6 @@ START_TEST(cards_out_of_use)
     ck_assert_int_eq(market_value(market_of(&r), node_of(&r, "n")), three);
 }
 
-END_TEST
-
 /* No pod has asked for several cards yet, and the prices of halves and wholes see no difference
  * between these nodes. */
 START_TEST(equal_pods_go_together)
@@ -483,8 +471,6 @@ START_TEST(equal_pods_go_together)
     ck_assert_int_ge(market_cost(&ask, node_of(&r, "m")),
                      market_cost(&ask, node_of(&r, "n")) + 50000 / 8);
 }
-
-END_TEST
 
 /* Only two nodes have the cores for the pods of eight cards. Without pods that leave
  * nothing is kept. */
@@ -516,8 +502,6 @@ START_TEST(nodes_that_few_can_stand_in_for_are_kept)
     ck_assert_int_eq(market_cost(&ask, node_of(&r, "m0")), its);
 }
 
-END_TEST
-
 /* Until there are prices, the node and the card are those of binpack. */
 START_TEST(no_prices_yet)
 {
@@ -543,8 +527,6 @@ START_TEST(no_prices_yet)
     ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.grants[0].card, 1);
 }
-
-END_TEST
 
 /* Each pod counts once, however often it is shown; and again if its UID is new. */
 START_TEST(each_pod_counts_once)
@@ -575,8 +557,6 @@ START_TEST(each_pod_counts_once)
     set_pod(&r, other);
     ck_assert_uint_eq(market_of(&r)->shapes.arrivals, 3);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -137,8 +137,6 @@ START_TEST(supply_is_the_derivative_of_the_value)
     market_solve_free(s);
 }
 
-END_TEST
-
 /* ---- requests that are hard for the arithmetic ---- */
 
 static void check_values(const struct market *m)
@@ -188,8 +186,6 @@ START_TEST(no_request_breaks_the_arithmetic)
     }
 }
 
-END_TEST
-
 /* Eight free cards are worth as much as the pods on them: no less than a card each, if the price
  * of eight cards is eight. */
 START_TEST(free_cards_are_worth_what_the_pods_pay)
@@ -202,8 +198,6 @@ START_TEST(free_cards_are_worth_what_the_pods_pay)
     double value = (double)market_value(market_of(&r), node_of(&r, "n0")) / 1e6;
     ck_assert_msg(fabs(value - price) < 0.1, "value %g price %g", value, price);
 }
-
-END_TEST
 
 /* Whatever a client asks for, the values of a node of LIMIT_CARDS cards can be summed up. */
 START_TEST(a_node_of_very_many_cards)
@@ -219,8 +213,6 @@ START_TEST(a_node_of_very_many_cards)
     ck_assert_int_gt(market_value(market_of(&r), n), 0);
     ck_assert_int_ge(market_cost(&ask, n), 0);
 }
-
-END_TEST
 
 /* ---- balance ---- */
 
@@ -256,8 +248,6 @@ START_TEST(supply_meets_demand)
     }
 }
 
-END_TEST
-
 /* A node whose cards are all in use has cores for pods that ask for no card. They are worth less
  * with them. A node without any card is not counted: pods there are not learned from, either. */
 START_TEST(cores_beside_full_cards)
@@ -286,8 +276,6 @@ START_TEST(cores_beside_full_cards)
     ck_assert_msg(price[1] < price[0] / 2, "%g, %g", price[0], price[1]);
 }
 
-END_TEST
-
 /* No table is longer than the largest node needs. */
 START_TEST(the_most_cards_of_a_node)
 {
@@ -306,8 +294,6 @@ START_TEST(the_most_cards_of_a_node)
     ck_assert_uint_eq(s->classes[s->class_of[2]].most, MARKET_FREE_MAX);
     market_solve_free(s);
 }
-
-END_TEST
 
 /* ---- steps ---- */
 
@@ -337,8 +323,6 @@ START_TEST(a_solve_ends_after_a_known_number_of_steps)
     ck_assert_uint_eq(market_of(&r)->solved, 1);
     ck_assert(!market_step(market_of(&r)));
 }
-
-END_TEST
 
 /* What comes while a solve is in progress changes only the next one. */
 START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
@@ -371,8 +355,6 @@ START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
                      (int64_t)market_of(&other)->rates[0] * 4);
     rig_done(&other);
 }
-
-END_TEST
 
 /* Pods that come until the prices are old, after so many were seen. */
 static uint64_t arrivals_until_due(struct rig *at, int seen)
@@ -423,8 +405,6 @@ START_TEST(prices_grow_old_with_the_cluster)
     rig_done(&large);
 }
 
-END_TEST
-
 /* ---- nothing to learn, and no memory ---- */
 
 START_TEST(nothing_to_learn)
@@ -443,8 +423,6 @@ START_TEST(nothing_to_learn)
     solve(&r);
 }
 
-END_TEST
-
 /* A cluster that is full has nothing to sell. The prices stay numbers. */
 START_TEST(nothing_is_idle)
 {
@@ -453,8 +431,6 @@ START_TEST(nothing_is_idle)
     solve(&r);
     check_values(market_of(&r));
 }
-
-END_TEST
 
 struct prices {
     double shape;
@@ -497,8 +473,6 @@ START_TEST(without_memory_the_old_prices_stay)
     see(market_of(&r), (struct shape){.mem = 80, .cards = 1, .cpu = 2000}, 40);
     ck_assert_uint_eq(fail_alloc_each(solve_or_fail, NULL), 11);
 }
-
-END_TEST
 
 int main(void)
 {

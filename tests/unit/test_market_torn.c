@@ -41,8 +41,6 @@ START_TEST(a_torn_copy_is_given_up)
     solve(&r);
 }
 
-END_TEST
-
 /* The same while the cards are counted; and then the only kind on which the shape fits has no card
  * left. */
 START_TEST(a_torn_count_is_given_up)
@@ -75,8 +73,6 @@ START_TEST(a_torn_count_is_given_up)
     solve(&r);
 }
 
-END_TEST
-
 /* A node whose cards become more during the copy: there may be no room for them. */
 START_TEST(cards_that_come_during_a_copy)
 {
@@ -96,8 +92,6 @@ START_TEST(cards_that_come_during_a_copy)
     ck_assert_ptr_null(m->solve);
     solve(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -62,8 +62,6 @@ START_TEST(finds_each_card_and_pod)
     ck_assert(!measured_pod_of(&m, NULL, STR("a"), 0, &mib));
 }
 
-END_TEST
-
 START_TEST(figures_become_unknown_with_time)
 {
     uint64_t wait = 0;
@@ -84,8 +82,6 @@ START_TEST(figures_become_unknown_with_time)
     ck_assert(knows("n1"));
 }
 
-END_TEST
-
 START_TEST(without_a_limit_figures_stay)
 {
     uint64_t wait = 0;
@@ -95,8 +91,6 @@ START_TEST(without_a_limit_figures_stay)
     ck_assert_uint_eq(wait, UINT64_MAX);
     ck_assert(knows("n1"));
 }
-
-END_TEST
 
 START_TEST(a_faulty_text_is_told_once)
 {
@@ -109,8 +103,6 @@ START_TEST(a_faulty_text_is_told_once)
     ck_assert(measured_set_faulty(&m, STR("n1")));
     ck_assert(measured_drop(&m, STR("n1")) == false && m.bytes == 0);
 }
-
-END_TEST
 
 START_TEST(a_list_shows_which_are_missing)
 {
@@ -125,8 +117,6 @@ START_TEST(a_list_shows_which_are_missing)
     ck_assert(measured_drop(&m, STR("n1")) && !measured_drop(&m, STR("n1")));
     ck_assert(!knows("n1") && knows("n2"));
 }
-
-END_TEST
 
 /* As large a cluster as docs/performance.md has: 8 cards and 4 pods with cards a node. */
 START_TEST(memory_is_bounded)
@@ -155,8 +145,6 @@ START_TEST(memory_is_bounded)
     ck_assert(!knows(name));
 }
 
-END_TEST
-
 static const struct {
     uint32_t size_mib;
     int64_t total;
@@ -172,8 +160,6 @@ START_TEST(the_sizes_of_a_card_say_what_a_unit_is)
     ck_assert_uint_eq(measured_unit_mib(&c, units[_i].total), units[_i].unit);
     ck_assert_uint_eq(measured_unit_mib(NULL, units[_i].total), 0);
 }
-
-END_TEST
 
 static const struct {
     uint32_t size_mib;
@@ -197,8 +183,6 @@ START_TEST(a_pod_exceeds_its_share_or_not)
                      shares[_i].exceeds);
 }
 
-END_TEST
-
 static enum errc take_anew(void *ctx)
 {
     (void)ctx;
@@ -213,8 +197,6 @@ START_TEST(survives_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(take_anew, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

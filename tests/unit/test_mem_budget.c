@@ -43,8 +43,6 @@ START_TEST(the_first_bytes_are_free_and_the_rest_is_bounded)
     ck_assert(mem_account_join(&other, &b, 50));
 }
 
-END_TEST
-
 START_TEST(without_a_budget_nothing_is_refused)
 {
     struct mem_account a = {.used = 0};
@@ -54,8 +52,6 @@ START_TEST(without_a_budget_nothing_is_refused)
     ck_assert(mem_account_take(&a, SIZE_MAX));
     ck_assert(!mem_account_counts(&a));
 }
-
-END_TEST
 
 /* What is needed fits, though twice as much does not. */
 START_TEST(a_buf_takes_what_it_needs_where_no_more_fits)
@@ -80,8 +76,6 @@ START_TEST(a_buf_takes_what_it_needs_where_no_more_fits)
     ck_assert_uint_eq(b.used, 0);
     ck_assert_ptr_eq(text.account, &a);
 }
-
-END_TEST
 
 struct one {
     struct mem_account account;
@@ -160,8 +154,6 @@ START_TEST(what_is_counted_is_what_there_is)
     }
     ck_assert_uint_eq(b.used, 0);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -46,8 +46,6 @@ START_TEST(shows_the_cluster)
     office_close(&o);
 }
 
-END_TEST
-
 static void show_pod(struct office *o, const char *name, const char *card, const char *mem)
 {
     struct effect fx;
@@ -81,8 +79,6 @@ START_TEST(a_full_card_is_not_overcommitted)
     office_close(&o);
 }
 
-END_TEST
-
 /* Memory that is charged to no card still counts as allocated. */
 START_TEST(memory_without_a_card_is_allocated)
 {
@@ -97,8 +93,6 @@ START_TEST(memory_without_a_card_is_allocated)
     ck_assert(says(&o, "cardpack_memory_unplaced_units 5"));
     office_close(&o);
 }
-
-END_TEST
 
 START_TEST(a_pod_that_can_not_be_read_is_counted)
 {
@@ -119,8 +113,6 @@ START_TEST(a_pod_that_can_not_be_read_is_counted)
     ck_assert(says(&o, "cardpack_pods{state=\"bound\"} 2"));
     office_close(&o);
 }
-
-END_TEST
 
 /* Only a card of which it is known has series; without figures there are none. */
 START_TEST(shows_what_is_really_used)
@@ -153,8 +145,6 @@ START_TEST(shows_what_is_really_used)
     ck_assert(says(&o, "cardpack_containers_differing{node=\"node-a\"} 3"));
     office_close(&o);
 }
-
-END_TEST
 
 /* A pod that waits; 0: it asks for no card. */
 static void await_card(struct office *o, unsigned n, const char *mem, struct str models)
@@ -226,8 +216,6 @@ START_TEST(shows_what_the_policies_have_learned)
     office_close(&o);
 }
 
-END_TEST
-
 static bool lists_are_missing(struct backend *b, struct str *ret_text)
 {
     (void)b;
@@ -254,8 +242,6 @@ START_TEST(learns_nothing_before_the_first_lists_are_in)
     office_close(&o);
 }
 
-END_TEST
-
 /* Each model is asked for once, but for the first two. No card has one of them, so there are no
  * prices. */
 START_TEST(shows_the_most_frequent_kinds_of_pods_alone)
@@ -274,8 +260,6 @@ START_TEST(shows_the_most_frequent_kinds_of_pods_alone)
     ck_assert_uint_eq(raw_conn_count(&o.peer, ",share=\"4\",models=\"M1\"}"), 1);
     office_close(&o);
 }
-
-END_TEST
 
 /* No label is longer than this, and no two samples have the same labels. */
 START_TEST(cuts_what_users_wrote)
@@ -306,8 +290,6 @@ START_TEST(cuts_what_users_wrote)
     office_close(&o);
 }
 
-END_TEST
-
 /* Prometheus 3 refuses another content type. */
 START_TEST(names_the_format)
 {
@@ -318,8 +300,6 @@ START_TEST(names_the_format)
     ck_assert(says(&o, "# TYPE cardpack_build_info gauge"));
     office_close(&o);
 }
-
-END_TEST
 
 START_TEST(shows_no_more_nodes_than_it_may)
 {
@@ -337,8 +317,6 @@ START_TEST(shows_no_more_nodes_than_it_may)
     ck_assert_ptr_null(strstr(buf_cstr(&o.peer.in), "node-a"));
     office_close(&o);
 }
-
-END_TEST
 
 #define COUNT_LINE "cardpack_request_duration_seconds_count{verb=\"%s\",outcome=\"%s\"} %u"
 
@@ -371,8 +349,6 @@ START_TEST(counts_requests_by_verb_and_outcome)
     office_close(&o);
 }
 
-END_TEST
-
 START_TEST(gives_nothing_to_who_does_not_read)
 {
     struct office o;
@@ -385,8 +361,6 @@ START_TEST(gives_nothing_to_who_does_not_read)
     ck_assert_uint_eq(raw_conn_count(&o.peer, "HTTP/1.1 503 "), 1);
     office_close(&o);
 }
-
-END_TEST
 
 /* The answers may take a quarter of the time at most: a client that repeats its request at once
  * would delay filter. */
@@ -403,8 +377,6 @@ START_TEST(a_large_answer_is_not_written_again_at_once)
     office_close(&o);
 }
 
-END_TEST
-
 /* An answer that took 100 s is written again 300 s after its end, not 200 s after it. */
 START_TEST(a_pause_is_three_times_as_long_as_the_answer_took)
 {
@@ -419,8 +391,6 @@ START_TEST(a_pause_is_three_times_as_long_as_the_answer_took)
     ask(&o, "/metrics", METRICS_TEXT);
     office_close(&o);
 }
-
-END_TEST
 
 START_TEST(says_what_came_of_reloads)
 {
@@ -438,8 +408,6 @@ START_TEST(says_what_came_of_reloads)
     ask(&o, "/metrics", "cardpack_config_last_reload_successful 0\n");
     office_close(&o);
 }
-
-END_TEST
 
 /* Either the whole answer or a 503, never a part. */
 START_TEST(fails_whole)
@@ -461,8 +429,6 @@ START_TEST(fails_whole)
         office_close(&o);
     }
 }
-
-END_TEST
 
 int main(void)
 {

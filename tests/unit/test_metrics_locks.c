@@ -23,8 +23,6 @@ START_TEST(shows_the_locks_of_nodes)
     office_close(&o);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("metrics_locks");

@@ -106,8 +106,6 @@ START_TEST(a_daemon_answers)
     ck_assert_int_eq(close(fd), 0);
 }
 
-END_TEST
-
 /* 11 is a client, 12 is not, 13 is the server: it is in no container that we know. */
 START_TEST(a_process_past_mps)
 {
@@ -137,8 +135,6 @@ START_TEST(a_process_past_mps)
     run_while(rig.loop, rig.changes == 1);
     ck_assert_uint_eq(mps_fault(m.mps, 1).n, 0);
 }
-
-END_TEST
 
 /* One round of looks at all cards. */
 static void look(void)
@@ -193,8 +189,6 @@ START_TEST(a_container_that_starts_again)
     ck_assert_uint_eq(mps_counts(m.mps).found, 4);
 }
 
-END_TEST
-
 /* The server of MPS is no client of itself. A pod of the same name elsewhere is any user's. */
 START_TEST(the_server_is_skipped)
 {
@@ -215,8 +209,6 @@ START_TEST(the_server_is_skipped)
     ck_assert_str_is(mps_fault(m.mps, 1),
                      "container main of pod kube-system/other uses the card past MPS");
 }
-
-END_TEST
 
 int main(void)
 {

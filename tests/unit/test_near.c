@@ -31,8 +31,6 @@ START_TEST(finds_the_nearest)
         ck_assert_str_is(near.found, rows[_i].found);
 }
 
-END_TEST
-
 START_TEST(takes_the_first_of_equals)
 {
     struct near near = near_to(STR("bat"));
@@ -40,8 +38,6 @@ START_TEST(takes_the_first_of_equals)
     near_offer(&near, STR("hat"));
     ck_assert_str_is(near.found, "cat");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -63,8 +63,6 @@ START_TEST(reads_its_sizes)
     rig_done(&r);
 }
 
-END_TEST
-
 static const struct {
     const char *gpus;
     unsigned bits; /* of the first four cards */
@@ -105,8 +103,6 @@ START_TEST(reads_the_unhealthy_cards)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_ceiling_of_cards_can_be_unhealthy)
 {
     struct rig r;
@@ -120,8 +116,6 @@ START_TEST(a_ceiling_of_cards_can_be_unhealthy)
     ck_assert_int_eq(card_free(&n->cards[1022]), 1);
     rig_done(&r);
 }
-
-END_TEST
 
 /* "0,0,...": longer than any list that names each card once. */
 START_TEST(a_list_that_is_too_long_names_every_card)
@@ -143,8 +137,6 @@ START_TEST(a_list_that_is_too_long_names_every_card)
         ck_assert(n->cards[i].unhealthy);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Most updates of a Node are heartbeats. */
 START_TEST(an_update_that_changes_nothing_costs_nothing)
@@ -174,8 +166,6 @@ START_TEST(an_update_that_changes_nothing_costs_nothing)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(the_smallest_changes_are_changes)
 {
     struct rig r;
@@ -194,8 +184,6 @@ START_TEST(the_smallest_changes_are_changes)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(free_memory_never_goes_below_nothing)
 {
     struct card c = {.total = 16, .used = 20};
@@ -209,8 +197,6 @@ START_TEST(free_memory_never_goes_below_nothing)
     c.unhealthy = true;
     ck_assert_int_eq(card_free(&c), 0);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -108,8 +108,6 @@ START_TEST(a_driver_that_is_away_for_five_minutes)
     close_node();
 }
 
-END_TEST
-
 /* A new container may have it. */
 START_TEST(a_library_that_is_missing_from_the_start)
 {
@@ -117,8 +115,6 @@ START_TEST(a_library_that_is_missing_from_the_start)
     restarts_after_a_while("/nonexistent/libnvidia-ml.so.1: cannot open");
     close_node();
 }
-
-END_TEST
 
 /* A new container does not help: one card answers, there is none, a call hangs, or a card is lost.
  */
@@ -141,8 +137,6 @@ START_TEST(what_a_new_container_does_not_mend)
     healthz_is("200", "ok");
     close_node();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -304,8 +304,6 @@ START_TEST(takes_a_lock_that_is_free)
     release_leaves(before);
 }
 
-END_TEST
-
 /* The answer is lost: a read shows that the lock is there, and another PATCH is not sent. */
 START_TEST(an_unknown_outcome_is_read)
 {
@@ -318,16 +316,12 @@ START_TEST(an_unknown_outcome_is_read)
     ck_assert_uint_eq(t.patches, 2);
 }
 
-END_TEST
-
 START_TEST(a_patch_that_was_not_sent_is_sent_again)
 {
     t.unsent = true;
     take_is(NODE_LOCK_TAKEN, OURS);
     ck_assert_uint_eq(t.patches, 2);
 }
-
-END_TEST
 
 /* Between the GET and the PATCH the node changes: without a lock, and with one. */
 START_TEST(never_replaces_a_lock_that_it_has_not_seen)
@@ -344,8 +338,6 @@ START_TEST(never_replaces_a_lock_that_it_has_not_seen)
     release_leaves(t.takes);
 }
 
-END_TEST
-
 /* A second try of the same bind: the lock is there already. */
 START_TEST(the_same_bind_takes_it_again)
 {
@@ -357,8 +349,6 @@ START_TEST(the_same_bind_takes_it_again)
     ck_assert_uint_eq(t.patches, 1);
 }
 
-END_TEST
-
 START_TEST(a_missing_right_is_told)
 {
     t.forbidden = 403;
@@ -368,8 +358,6 @@ START_TEST(a_missing_right_is_told)
                          "no right to get and patch nodes, which dialect hami needs") != NULL,
                   "%s", t.lock.err.text);
 }
-
-END_TEST
 
 /* A node whose lock can't be read is not locked over it; what is not needed is not read. */
 static const struct {
@@ -404,8 +392,6 @@ START_TEST(a_node_that_can_not_be_read)
     ck_assert_uint_eq(t.gets, 1);
 }
 
-END_TEST
-
 /* The pod of the lock has as many containers as etcd lets through, and has ended. */
 START_TEST(a_pod_as_large_as_it_can_be)
 {
@@ -415,16 +401,12 @@ START_TEST(a_pod_as_large_as_it_can_be)
     take_is(NODE_LOCK_TAKEN, OURS);
 }
 
-END_TEST
-
 START_TEST(gives_up_after_some_tries)
 {
     t.forbidden = 409;
     take_is(NODE_LOCK_FAILED, "");
     ck_assert_uint_eq(t.patches, 5);
 }
-
-END_TEST
 
 /* The API server carries a PATCH out after the bind has given up, and after it has looked for its
  * lock: that lock would keep the node from all other pods for five minutes. */
@@ -443,8 +425,6 @@ START_TEST(a_late_patch_comes_too_late)
     ck_assert_str_eq(t.value, "");
 }
 
-END_TEST
-
 /* The node has changed since: the PATCH fails anyway. */
 START_TEST(a_late_patch_of_an_older_node_is_left_alone)
 {
@@ -460,8 +440,6 @@ START_TEST(a_late_patch_of_an_older_node_is_left_alone)
     ck_assert_uint_eq(t.patches, 1);
     ck_assert(!arrive());
 }
-
-END_TEST
 
 /* It arrives between the two looks, or just before the PATCH that is to keep it out. */
 START_TEST(a_late_patch_that_arrives_is_removed)
@@ -487,8 +465,6 @@ START_TEST(a_late_patch_that_arrives_is_removed)
     ck_assert_str_eq(t.value, "");
 }
 
-END_TEST
-
 static bool may_not(struct node_lock *l)
 {
     (void)l;
@@ -509,8 +485,6 @@ START_TEST(asks_before_it_writes)
     node_lock_cancel(&t.lock);
     ck_assert_uint_eq(t.ends, 0);
 }
-
-END_TEST
 
 /* A second PATCH that is not sent leaves the first one under way, be it a PATCH that takes the lock
  * or the one that keeps the first out. */
@@ -533,8 +507,6 @@ START_TEST(a_patch_that_is_not_sent_hides_no_late_one)
     ck_assert(!arrive());
     ck_assert_str_eq(t.value, "");
 }
-
-END_TEST
 
 int main(void)
 {

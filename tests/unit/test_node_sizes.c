@@ -139,8 +139,6 @@ START_TEST(reads_a_table)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(knows_its_cards)
 {
     struct rig r;
@@ -170,8 +168,6 @@ START_TEST(knows_its_cards)
     ck_assert_int_eq(node_card_numa(n, 0), -1);
     rig_done(&r);
 }
-
-END_TEST
 
 static const struct {
     struct node_view node;
@@ -210,8 +206,6 @@ START_TEST(reads_its_labels)
     ck_assert(s->late == (labels[_i].node.has_cards && str_eq(labels[_i].node.late, STR("true"))));
     rig_done(&r);
 }
-
-END_TEST
 
 /* Each differs from the first in exactly one thing, and from each other one. */
 static const struct node_view news[] = {
@@ -274,8 +268,6 @@ START_TEST(only_news_change_anything)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Pods keep their place when cards change; a pod whose card is gone waits for it. */
 START_TEST(pods_outlive_their_cards)
 {
@@ -301,8 +293,6 @@ START_TEST(pods_outlive_their_cards)
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Nodes of one kind share their description, until one of them changes. */
 START_TEST(what_is_said_of_many_is_kept_once)
@@ -337,8 +327,6 @@ START_TEST(what_is_said_of_many_is_kept_once)
     ck_assert_int_eq(node_of(&r, "other")->total, 16);
     rig_done(&r);
 }
-
-END_TEST
 
 /* They have models, and UUIDs of their own. */
 START_TEST(nodes_with_tables_share_all_but_the_uuids)
@@ -375,8 +363,6 @@ START_TEST(nodes_with_tables_share_all_but_the_uuids)
     rig_done(&r);
 }
 
-END_TEST
-
 /* No memory: the node has its cards and their UUIDs as before. */
 static enum errc change_uuids(void *ctx)
 {
@@ -410,8 +396,6 @@ START_TEST(survives_lack_of_memory)
     ck_assert_uint_gt(fail_alloc_each(change_uuids, NULL), 4);
 }
 
-END_TEST
-
 /* The largest charge of many pods fits the sums. */
 START_TEST(no_charge_overflows)
 {
@@ -429,8 +413,6 @@ START_TEST(no_charge_overflows)
     ck_assert_int_eq(node_of(&r, "n")->used, 200 * REQUEST_MEM_MAX);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -448,8 +448,6 @@ START_TEST(no_card_holds_more_than_its_size)
     ck_assert((sum.n.bound > 0) == (_i == 1));
 }
 
-END_TEST
-
 /* Pods of one container on one card, and no admission fails: none is refused, and the annotations
  * put more on a card than its size only while the extender binds no pod to the node. */
 START_TEST(plain_pods_are_all_served)
@@ -463,8 +461,6 @@ START_TEST(plain_pods_are_all_served)
     ck_assert_uint_lt(sum.n.misfits, 1 + sum.n.admitted / 1000);
 }
 
-END_TEST
-
 /* All pods start on the cards that were promised: no annotation is ever written anew. */
 START_TEST(nothing_is_exchanged_with_late_binding)
 {
@@ -475,8 +471,6 @@ START_TEST(nothing_is_exchanged_with_late_binding)
     ck_assert_uint_gt(sum.n.reboots, 0);
 }
 
-END_TEST
-
 /* What runs stays where it is, and its annotations come back. */
 START_TEST(edited_annotations_are_set_back)
 {
@@ -485,8 +479,6 @@ START_TEST(edited_annotations_are_set_back)
     ck_assert_uint_gt(sum.n.moved, 0);
     ck_assert_uint_eq(sum.n.misfits, 0);
 }
-
-END_TEST
 
 static const struct {
     bool plain;
@@ -515,8 +507,6 @@ START_TEST(faults_of_users_and_of_the_cluster_do_no_harm)
     ck_assert_uint_lt(sum.n.forgotten, 1 + sum.n.admitted / 100);
     ck_assert(sum.n.forgotten == 0 || ((faults & WILD_EDITS) != 0 && (faults & LOSSES) != 0));
 }
-
-END_TEST
 
 int main(void)
 {

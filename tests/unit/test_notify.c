@@ -82,8 +82,6 @@ START_TEST(what_is_sent_is_heard)
     ear_close(&e);
 }
 
-END_TEST
-
 START_TEST(watchdog_beats_until_closed)
 {
     struct ear e;
@@ -107,8 +105,6 @@ START_TEST(watchdog_beats_until_closed)
     ear_close(&e);
 }
 
-END_TEST
-
 START_TEST(nobody_is_told_nothing)
 {
     struct loop *l = loop_make();
@@ -123,8 +119,6 @@ START_TEST(nobody_is_told_nothing)
     notify_close(&n);
     ck_assert_ptr_null(loop_free(l));
 }
-
-END_TEST
 
 /* If the supervisor no longer listens, the process neither ends nor waits. */
 START_TEST(deaf_ear_is_no_failure)
@@ -141,8 +135,6 @@ START_TEST(deaf_ear_is_no_failure)
     notify_close(&n);
     ear_close(&e);
 }
-
-END_TEST
 
 START_TEST(address_that_is_none)
 {
@@ -161,8 +153,6 @@ START_TEST(address_that_is_none)
     notify_close(&n);
     ck_assert_ptr_null(loop_free(l));
 }
-
-END_TEST
 
 /* WATCHDOG_PID names another process, is absent, or names this one; a period that is no number. */
 START_TEST(environment)
@@ -197,8 +187,6 @@ START_TEST(environment)
     ck_assert_ptr_nonnull(strstr(why.text, "NOTIFY_SOCKET"));
     ear_close(&e);
 }
-
-END_TEST
 
 static Suite *notify_suite(void)
 {

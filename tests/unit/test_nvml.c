@@ -72,8 +72,6 @@ START_TEST(a_limit_is_set_read_and_cleared)
     rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_cgroup_has_the_limits_of_the_one_above)
 {
     struct rig r;
@@ -85,8 +83,6 @@ START_TEST(a_cgroup_has_the_limits_of_the_one_above)
     assert_limits(&r, r.pod, 0, 4 * GIB);
     rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(what_a_cgroup_uses_is_that_of_its_processes)
 {
@@ -104,8 +100,6 @@ START_TEST(what_a_cgroup_uses_is_that_of_its_processes)
     ck_assert_uint_eq(l.used, UINT64_C(100) << 20);
     rig_close(&r);
 }
-
-END_TEST
 
 /* A driver may answer for a cgroup without limits as one that has none at all: a limit that reads
  * back in a cgroup of our own says which. */
@@ -140,8 +134,6 @@ START_TEST(a_probe_says_whether_there_are_limits)
     rig_close(&r);
 }
 
-END_TEST
-
 /* As the driver keeps them. */
 START_TEST(limits_outlive_the_library)
 {
@@ -156,8 +148,6 @@ START_TEST(limits_outlive_the_library)
     assert_limits(&r, r.container, 0, GIB);
     rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(a_limit_that_is_wrong_is_refused)
 {
@@ -180,8 +170,6 @@ START_TEST(a_limit_that_is_wrong_is_refused)
     ck_assert_int_eq(get_code(&r, r.pod), code == NVML_OK ? NVML_OK : NVML_NOT_FOUND);
     rig_close(&r);
 }
-
-END_TEST
 
 /* What an older driver, a container without rights, and a removed cgroup answer. */
 START_TEST(each_failure_has_its_code)
@@ -208,8 +196,6 @@ START_TEST(each_failure_has_its_code)
     rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(a_slice_has_no_limits)
 {
     struct rig r;
@@ -219,8 +205,6 @@ START_TEST(a_slice_has_no_limits)
     ck_assert_int_eq(nvml_limits_set(r.nvml, slice, r.pod, 0, GIB), NVML_INVALID_ARGUMENT);
     rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(mps_clients_and_the_compute_mode_are_told)
 {
@@ -249,8 +233,6 @@ START_TEST(mps_clients_and_the_compute_mode_are_told)
     rig_close(&r);
 }
 
-END_TEST
-
 /* Some drivers of R535 write a longer struct under the same name. */
 START_TEST(each_process_is_read_whatever_its_struct)
 {
@@ -277,8 +259,6 @@ START_TEST(each_process_is_read_whatever_its_struct)
     rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(an_older_library_lacks_the_functions)
 {
     struct rig r;
@@ -292,8 +272,6 @@ START_TEST(an_older_library_lacks_the_functions)
     ck_assert_int_eq(get_code(&r, r.pod), NVML_FUNCTION_NOT_FOUND);
     rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

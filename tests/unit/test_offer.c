@@ -31,8 +31,6 @@ START_TEST(units)
     ck_assert_int_eq(offer_units(sizes[_i].memory, &s), sizes[_i].units);
 }
 
-END_TEST
-
 static const struct gpu_card node[] = {
     {.index = 0, .uuid = STR("GPU-a"), .memory_bytes = 8 * GB, .numa = 1},
     {.index = 1, .uuid = STR("MIG-b"), .parent = STR("GPU-p"), .memory_bytes = GB, .mig = true},
@@ -58,8 +56,6 @@ START_TEST(the_setting_cards)
         (void)snprintf(is + strlen(is), sizeof(is) - strlen(is), "%u ", got[i].index);
     ck_assert_str_eq(is, selections[_i].indices);
 }
-
-END_TEST
 
 static bool told;
 
@@ -107,8 +103,6 @@ START_TEST(health_waits_for_the_config_map)
     ck_assert(!update(GPU_WARNED, GPU_HEALTHY));
 }
 
-END_TEST
-
 START_TEST(cards_come_and_go)
 {
     const struct announce_card one = {.index = 0, .units = 4, .numa = 1};
@@ -119,8 +113,6 @@ START_TEST(cards_come_and_go)
     ck_assert(offer_update(&offer, NULL, 0, has_written, &told));
     ck_assert(!offer_update(&offer, NULL, 0, has_written, &told));
 }
-
-END_TEST
 
 int main(void)
 {

@@ -62,8 +62,6 @@ START_TEST(has_what_was_added_and_not_removed)
     others_done(&o);
 }
 
-END_TEST
-
 START_TEST(nothing_is_added_without_memory)
 {
     char text[40];
@@ -80,15 +78,11 @@ START_TEST(nothing_is_added_without_memory)
     }
 }
 
-END_TEST
-
 /* The memory target of the daemon counts on it: see docs/performance.md. */
 START_TEST(a_record_is_small)
 {
     ck_assert_uint_le(sizeof(struct other), 48);
 }
-
-END_TEST
 
 int main(void)
 {

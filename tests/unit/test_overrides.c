@@ -55,8 +55,6 @@ START_TEST(one_spec)
     arena_done(&a);
 }
 
-END_TEST
-
 static struct overrides o;
 
 static const char *there[8]; /* "u1": on the cards "0,2" */
@@ -137,8 +135,6 @@ START_TEST(over_a_life)
     set("u6", "3", "Running", true);
     overrides_done(&o);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -74,8 +74,6 @@ START_TEST(what_cannot_be_read_changes_nothing)
     (void)unlink(path);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("own_node");

@@ -37,8 +37,6 @@ START_TEST(matches_or_not)
               matches[_i].matches);
 }
 
-END_TEST
-
 static const struct {
     const char *list;
     size_t n;
@@ -48,8 +46,6 @@ START_TEST(counts_items)
 {
     ck_assert_uint_eq(pattern_list_items(str_of(counts[_i].list)), counts[_i].n);
 }
-
-END_TEST
 
 /* The nth string over the alphabet, shorter ones first; false: it does not fit into `room`. */
 static bool string_of(unsigned n, const char *alphabet, char *out, size_t room)
@@ -84,8 +80,6 @@ START_TEST(agrees_with_fnmatch)
     ck_assert_uint_gt(agreed, 1000);
 }
 
-END_TEST
-
 /* A matcher that tries every place for every star would need years. */
 START_TEST(many_stars_are_no_burden)
 {
@@ -101,8 +95,6 @@ START_TEST(many_stars_are_no_burden)
     ck_assert_uint_le(compared, 2 * sizeof(text));
 }
 
-END_TEST
-
 /* At each of 98 places two bytes are equal, and the third is not. */
 START_TEST(what_is_compared_is_counted)
 {
@@ -113,8 +105,6 @@ START_TEST(what_is_compared_is_counted)
     ck_assert_uint_ge(compared, UINT64_C(98) * 3);
     ck_assert_uint_le(compared, UINT64_C(98) * 3 + 1);
 }
-
-END_TEST
 
 static const struct {
     const char *list, *text;
@@ -155,8 +145,6 @@ START_TEST(lists_allow_or_not)
     ck_assert(pattern_list_allows(list, text, true, &compared) == lists[_i].glob);
     ck_assert(pattern_list_allows(list, text, false, &compared) == lists[_i].plain);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -91,8 +91,6 @@ START_TEST(test_read)
         ck_assert_str_is(s.text, good[_i].text);
 }
 
-END_TEST
-
 static const struct {
     struct str bytes;
     const char *why;
@@ -140,8 +138,6 @@ START_TEST(test_refuse)
     ck_assert(!pb_next(&r, &f));
 }
 
-END_TEST
-
 /* Messages in messages, and groups in groups: one level more than allowed fails. */
 START_TEST(test_depth)
 {
@@ -173,8 +169,6 @@ START_TEST(test_depth)
     }
 }
 
-END_TEST
-
 START_TEST(test_write)
 {
     static const char golden[] =
@@ -196,8 +190,6 @@ START_TEST(test_write)
     ck_assert(str_eq(buf_str(&out), (struct str){golden, sizeof(golden) - 1}));
     buf_done(&out);
 }
-
-END_TEST
 
 /* The length of a message takes one byte more at 128 and at 16384. */
 START_TEST(test_length)
@@ -225,8 +217,6 @@ START_TEST(test_length)
     }
 }
 
-END_TEST
-
 /* A buf that is full keeps its failure, and pb_end does not touch what is not there. */
 START_TEST(test_write_full)
 {
@@ -242,8 +232,6 @@ START_TEST(test_write_full)
         buf_done(&out);
     }
 }
-
-END_TEST
 
 static enum errc add_strings(void *ctx)
 {
@@ -281,8 +269,6 @@ START_TEST(test_no_memory)
     ck_assert_int_eq(e.code, ERR_LIMIT);
     arena_done(&a);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -188,8 +188,6 @@ START_TEST(takes_these)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The plugin knows pods by their memory only: compute and percentages make no difference. */
 static const struct {
     struct pod_view ask;
@@ -218,8 +216,6 @@ START_TEST(all_of_one_card_go_beside_equals)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The largest number of containers on the largest number of cards: the search ends, and finds an
  * easy place. */
 START_TEST(a_large_search_ends)
@@ -244,8 +240,6 @@ START_TEST(a_large_search_ends)
     ck_assert_int_eq(fit_fixture_evaluate(&r, &ask, &there), VERDICT_TOO_LARGE);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

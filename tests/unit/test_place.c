@@ -72,8 +72,6 @@ START_TEST(an_init_container_runs_beside_what_a_sidecar_asks_for)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(containers_part_where_no_label_binds_them)
 {
     struct request r = {.mem = 11, .lasting_mem = 11};
@@ -91,8 +89,6 @@ START_TEST(containers_part_where_no_label_binds_them)
     ck_assert_int_eq(fit_place(node_of(&rig, "n"), &evaluation, &there), VERDICT_TOO_LARGE);
     rig_done(&rig);
 }
-
-END_TEST
 
 START_TEST(a_bad_table_says_which_field_it_is)
 {
@@ -113,8 +109,6 @@ START_TEST(a_bad_table_says_which_field_it_is)
                      "node \"n\" not found");
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

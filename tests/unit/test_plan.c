@@ -341,8 +341,6 @@ START_TEST(a_plan_comes_true)
         ck_assert_uint_gt(placed, seeds);
 }
 
-END_TEST
-
 /* ---- further cases by hand ---- */
 
 static struct request memory(int64_t mem)
@@ -378,8 +376,6 @@ START_TEST(exclusive_pods_end_with_the_cards)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The work has a ceiling: the plan returns what it has placed by then, and says that more may
  * fit. */
 START_TEST(work_is_bounded)
@@ -400,8 +396,6 @@ START_TEST(work_is_bounded)
     arena_done(&a);
     rig_done(&r);
 }
-
-END_TEST
 
 static enum errc make_plan(void *ctx)
 {
@@ -429,8 +423,6 @@ START_TEST(without_memory_there_is_no_plan)
     fail_alloc_each(make_plan, &r);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -67,8 +67,6 @@ START_TEST(test_registers)
     ck_assert_uint_eq(unhealthy, 0);
 }
 
-END_TEST
-
 START_TEST(test_nothing_before_the_offer)
 {
     struct stat st;
@@ -77,8 +75,6 @@ START_TEST(test_nothing_before_the_offer)
     ck_assert_uint_eq(rig.registers, 0);
     ck_assert_int_ne(lstat(rig.ours, &st), 0);
 }
-
-END_TEST
 
 START_TEST(test_most_devices)
 {
@@ -92,8 +88,6 @@ START_TEST(test_most_devices)
     ck_assert_uint_eq(unhealthy, LIMIT_DEVICES / 2);
 }
 
-END_TEST
-
 START_TEST(test_too_many_devices)
 {
     struct stat st;
@@ -105,8 +99,6 @@ START_TEST(test_too_many_devices)
     rig_await_registered(&rig, 1);
 }
 
-END_TEST
-
 START_TEST(test_stream_is_gone)
 {
     start();
@@ -115,8 +107,6 @@ START_TEST(test_stream_is_gone)
     rig_await_registered(&rig, 2);
     ck_assert(!rig.restarted);
 }
-
-END_TEST
 
 /* As a kubelet starts: it removes the sockets, and then creates its own. */
 START_TEST(test_kubelet_restarts)
@@ -130,8 +120,6 @@ START_TEST(test_kubelet_restarts)
     ck_assert(rig.restarted);
 }
 
-END_TEST
-
 START_TEST(test_kubelet_comes_late)
 {
     rig_offer(&rig, 2, true);
@@ -140,8 +128,6 @@ START_TEST(test_kubelet_comes_late)
     rig_await_registered(&rig, 1);
     ck_assert(rig.restarted);
 }
-
-END_TEST
 
 START_TEST(test_own_socket_is_removed)
 {
@@ -153,8 +139,6 @@ START_TEST(test_own_socket_is_removed)
     ck_assert_int_eq(lstat(rig.ours, &st), 0);
 }
 
-END_TEST
-
 START_TEST(test_folder_comes_late)
 {
     ck_assert_int_eq(rmdir(rig.dir), 0);
@@ -164,8 +148,6 @@ START_TEST(test_folder_comes_late)
     rig_start_kubelet(&rig);
     rig_await_registered(&rig, 1);
 }
-
-END_TEST
 
 START_TEST(test_folder_is_replaced)
 {
@@ -179,8 +161,6 @@ START_TEST(test_folder_is_replaced)
     rig_await_registered(&rig, 2);
     ck_assert(rig.restarted);
 }
-
-END_TEST
 
 /* ---- calls ---- */
 
@@ -219,8 +199,6 @@ START_TEST(test_calls)
     grpc_request_done(&c.request);
 }
 
-END_TEST
-
 START_TEST(test_bad_messages)
 {
     static const char *const paths[] = {DEVICE_PLUGIN_ALLOCATE, DEVICE_PLUGIN_PREFERRED,
@@ -234,8 +212,6 @@ START_TEST(test_bad_messages)
     }
     ck_assert_str_eq(rig.said, "");
 }
-
-END_TEST
 
 /* A call that the owner holds is gone with the socket, and with the plugin. */
 START_TEST(test_held_calls)
@@ -259,8 +235,6 @@ START_TEST(test_held_calls)
     grpc_request_done(&c.request);
 }
 
-END_TEST
-
 START_TEST(test_long_folder)
 {
     char dir[256];
@@ -275,8 +249,6 @@ START_TEST(test_long_folder)
     ck_assert_ptr_null(plugin_free(p));
 }
 
-END_TEST
-
 /* The present list is kept if there is no memory for the next one. */
 START_TEST(test_without_memory)
 {
@@ -288,8 +260,6 @@ START_TEST(test_without_memory)
     ck_assert(fail_alloc_hit());
     ck_assert_uint_eq(count_devices(end_watch(), &unhealthy), 4);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -61,8 +61,6 @@ START_TEST(without_a_binding_all_else_is_copied)
     done(&x);
 }
 
-END_TEST
-
 /* Each key of the Binding appears once, whatever the pod had before. */
 START_TEST(the_binding_takes_the_place_of_what_was_there)
 {
@@ -84,8 +82,6 @@ START_TEST(the_binding_takes_the_place_of_what_was_there)
     done(&x);
 }
 
-END_TEST
-
 static enum errc scenario(void *ctx)
 {
     struct edited x;
@@ -99,8 +95,6 @@ START_TEST(it_is_whole_or_not_at_all)
 {
     ck_assert_uint_gt(fail_alloc_each(scenario, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

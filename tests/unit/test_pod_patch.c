@@ -126,8 +126,6 @@ START_TEST(a_step_is_written)
     roster_done(&r);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("pod_patch");

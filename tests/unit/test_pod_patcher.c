@@ -90,8 +90,6 @@ START_TEST(the_answer_is_the_pod)
     ck_assert_uint_eq(t.patcher.counts.moved, 1);
 }
 
-END_TEST
-
 /* The watch has shown that the pod is gone: an answer that was slower must not bring it back. */
 START_TEST(a_late_answer_brings_no_pod_back)
 {
@@ -101,8 +99,6 @@ START_TEST(a_late_answer_brings_no_pod_back)
     ck_assert_uint_eq(t.patcher.counts.failures, 0);
 }
 
-END_TEST
-
 /* Not even one that is about another pod. */
 START_TEST(an_answer_is_about_the_pod_that_was_asked_for)
 {
@@ -111,8 +107,6 @@ START_TEST(an_answer_is_about_the_pod_that_was_asked_for)
     ck_assert(!roster_find(&t.roster, STR("p"))->busy);
     ck_assert_uint_eq(t.patcher.counts.failures, 1);
 }
-
-END_TEST
 
 /* It is sent again after a pause, unless the pod has gone. */
 START_TEST(a_refusal_is_tried_again)
@@ -129,8 +123,6 @@ START_TEST(a_refusal_is_tried_again)
     pod_patcher_step(&t.patcher);
     ck_assert_uint_eq(t.patcher.counts.sent, 2);
 }
-
-END_TEST
 
 /* The pod has changed: others need not wait, and its new version is planned for. */
 START_TEST(a_pod_that_has_changed_is_awaited)
@@ -153,8 +145,6 @@ START_TEST(a_pod_that_has_changed_is_awaited)
     ck_assert(fake_find("PATCH", PATCH_PATH) != NULL);
 }
 
-END_TEST
-
 /* The time in which a PATCH can still be applied begins with the program, and with each PATCH
  * without an outcome. */
 START_TEST(a_patch_can_be_late_for_so_long)
@@ -172,8 +162,6 @@ START_TEST(a_patch_can_be_late_for_so_long)
     fake_turn(t.loop);
     ck_assert(t.patcher.passed);
 }
-
-END_TEST
 
 /* What the API server refuses because of the pod is not tried for ever, and does not slow down
  * others; after a while it is tried once more. */
@@ -202,8 +190,6 @@ START_TEST(a_pod_that_is_always_refused_is_left_alone)
     ck_assert_uint_eq(t.patcher.counts.sent, EXCHANGE_REFUSALS + 1);
 }
 
-END_TEST
-
 /* These say nothing about the pod. */
 START_TEST(a_pod_is_not_left_alone_for_what_passes)
 {
@@ -220,8 +206,6 @@ START_TEST(a_pod_is_not_left_alone_for_what_passes)
     }
     ck_assert(!roster_find(&t.roster, STR("p"))->refused);
 }
-
-END_TEST
 
 /* An admission webhook is down, which the API server tells with a status of 5xx. */
 START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
@@ -253,8 +237,6 @@ START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
     ck_assert(p->failing_ms == 0 && p->refusals == 0);
 }
 
-END_TEST
-
 /* A user edits the pod all the time: the exchanges of others do not wait for it. */
 START_TEST(a_pod_that_changes_all_the_time_is_left_alone)
 {
@@ -279,8 +261,6 @@ START_TEST(a_pod_that_changes_all_the_time_is_left_alone)
     fake_turn(t.loop);
     ck_assert(!p->refused);
 }
-
-END_TEST
 
 /* A pod whose cards are known is written back at once, and if its author goes on, more and more
  * rarely; after some calm at once again. */
@@ -316,8 +296,6 @@ START_TEST(a_pod_that_is_edited_again_is_written_more_rarely)
     pod_patcher_step(&t.patcher);
     ck_assert_uint_eq(t.patcher.counts.sent, before + 1);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -47,8 +47,6 @@ START_TEST(test_list)
     arena_done(&arena);
 }
 
-END_TEST
-
 static enum errc read_list(void *ctx)
 {
     struct arena a;
@@ -64,8 +62,6 @@ START_TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_list, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

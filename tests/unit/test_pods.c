@@ -102,8 +102,6 @@ START_TEST(a_list_and_a_watch)
     stop();
 }
 
-END_TEST
-
 /* The cards of a pod that can't be read are not known: the list does not count. */
 START_TEST(a_pod_that_cannot_be_read)
 {
@@ -121,8 +119,6 @@ START_TEST(a_pod_that_cannot_be_read)
     ck_assert_str_eq(buf_cstr(&t.said), "begin a@3:Running begin a@3:Running end ");
     stop();
 }
-
-END_TEST
 
 /* Of what was known, nothing is released by a list that could not be read, at any time. */
 START_TEST(a_pod_that_cannot_be_read_any_more)
@@ -146,8 +142,6 @@ START_TEST(a_pod_that_cannot_be_read_any_more)
     stop();
 }
 
-END_TEST
-
 /* It blocks nothing any more. */
 START_TEST(a_pod_that_cannot_be_read_and_is_over)
 {
@@ -162,8 +156,6 @@ START_TEST(a_pod_that_cannot_be_read_and_is_over)
     ck_assert_uint_eq(pods_unreadable(t.pods), 3);
     stop();
 }
-
-END_TEST
 
 int main(void)
 {

@@ -26,8 +26,6 @@ START_TEST(reads_what_it_writes)
     ck_assert_int_eq(p, texts[_i].policy == POLICY_UNSET ? POLICY_SPREAD : texts[_i].policy);
 }
 
-END_TEST
-
 static const struct {
     enum policy own;
     enum policy next;
@@ -50,8 +48,6 @@ START_TEST(the_closest_that_speaks_decides)
                      choices[_i].chosen);
 }
 
-END_TEST
-
 /* Each name, in the order of the enum, with what stands between two of them and before the last. */
 static const char *all_names(struct buf *out, const char *between, const char *last)
 {
@@ -71,8 +67,6 @@ START_TEST(texts_have_all_names)
     ck_assert_str_eq(POLICY_NAMES, all_names(&all, ", ", " or "));
     ck_assert_str_eq(POLICY_WORDS, all_names(&all, "|", "|"));
 }
-
-END_TEST
 
 int main(void)
 {

@@ -35,8 +35,6 @@ START_TEST(of_the_settings)
     ck_assert_uint_eq(post_deadline_settle_ms(table[_i].election), table[_i].least_settle_ms);
 }
 
-END_TEST
-
 /*
  * All settings without a warning, at the worst times: the last renewal is sent at 0, takes effect
  * at once, and the successor reads it at once.
@@ -61,8 +59,6 @@ START_TEST(is_over_before_the_successor_reads)
     }
     ck_assert_uint_gt(tried, 1000);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -113,8 +113,6 @@ START_TEST(reads_arguments)
     end(&x);
 }
 
-END_TEST
-
 #define E "ExtenderPreemptionArgs: "
 
 static const struct {
@@ -163,8 +161,6 @@ START_TEST(names_what_is_wrong)
     ck_assert_str_eq(x.err.text, bad[_i].error);
     end(&x);
 }
-
-END_TEST
 
 #define PER_NODE(i) ((i) % 5)
 
@@ -225,8 +221,6 @@ START_TEST(keeps_the_victims_of_many_nodes_apart)
     }
 }
 
-END_TEST
-
 /* Bodies that real schedulers sent. */
 static const struct {
     const char *file;
@@ -258,8 +252,6 @@ START_TEST(reads_what_schedulers_send)
     buf_done(&body);
     end(&x);
 }
-
-END_TEST
 
 #define ANSWER(nodes) "{\"NodeNameToMetaVictims\":{" nodes "}}"
 
@@ -294,8 +286,6 @@ START_TEST(answers_in_uids)
     end(&x);
 }
 
-END_TEST
-
 /* The result for a captured body equals that body's part with UIDs. */
 START_TEST(answers_the_captured_with_its_own_words)
 {
@@ -316,8 +306,6 @@ START_TEST(answers_the_captured_with_its_own_words)
     end(&x);
 }
 
-END_TEST
-
 START_TEST(no_absent_uid_is_written)
 {
     struct buf out;
@@ -326,8 +314,6 @@ START_TEST(no_absent_uid_is_written)
     buf_init(&out, MIB);
     preempt_write(&out, &node, 1);
 }
-
-END_TEST
 
 static enum errc read_and_answer(void *ctx)
 {
@@ -355,8 +341,6 @@ START_TEST(survives_a_lack_of_memory)
     buf_done(&body);
 }
 
-END_TEST
-
 /* At every place where the arena may be full: in the UIDs, in the nodes, in the sort. */
 START_TEST(no_room_is_an_error_of_its_own)
 {
@@ -382,8 +366,6 @@ START_TEST(no_room_is_an_error_of_its_own)
     ck_assert_uint_gt(good_from, 1000);
     buf_done(&body);
 }
-
-END_TEST
 
 int main(void)
 {

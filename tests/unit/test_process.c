@@ -27,8 +27,6 @@ START_TEST(counts_descriptors)
     ck_assert_uint_eq((rlim_t)after.max_fds, MIN_OF(r.rlim_cur, (rlim_t)INT64_MAX));
 }
 
-END_TEST
-
 /* A mapping counts as virtual memory at once, and as resident when it is written. */
 START_TEST(measures_memory)
 {
@@ -47,8 +45,6 @@ START_TEST(measures_memory)
     ck_assert_int_ge(written.resident_bytes, mapped.resident_bytes + (int64_t)size / 2);
     ck_assert_int_eq(munmap(p, size), 0);
 }
-
-END_TEST
 
 /* Three descriptors are open at the start, 64 are reserved, and each connection takes two. */
 static const struct {
@@ -76,8 +72,6 @@ START_TEST(connections_have_descriptors)
         ck_assert_uint_gt(process_descriptors_for(&u, n + 1), (uint64_t)u.max_fds);
 }
 
-END_TEST
-
 START_TEST(counts_processor_time)
 {
     struct process_usage before;
@@ -89,8 +83,6 @@ START_TEST(counts_processor_time)
     while (after.cpu_us == before.cpu_us);
     ck_assert_int_gt(after.cpu_us, before.cpu_us);
 }
-
-END_TEST
 
 int main(void)
 {

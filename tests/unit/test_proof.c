@@ -143,8 +143,6 @@ START_TEST(what_an_answer_proves)
     arena_done(&arena);
 }
 
-END_TEST
-
 /* Which answers to a GET release a card. */
 static const struct {
     unsigned status;
@@ -172,8 +170,6 @@ START_TEST(which_pod_is_gone)
     arena_done(&arena);
 }
 
-END_TEST
-
 /* A body of any length without memory to read it: nothing is proved. */
 START_TEST(without_memory_nothing_is_proved)
 {
@@ -185,8 +181,6 @@ START_TEST(without_memory_nothing_is_proved)
     buf_done(&http.reply);
     arena_done(&arena);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -101,15 +101,11 @@ START_TEST(agrees_with_kubernetes)
     check_row(&known[_i]);
 }
 
-END_TEST
-
 START_TEST(agrees_with_exact_fractions)
 {
     for (size_t i = 0; i < COUNT_OF(computed); i++)
         check_row(&computed[i]);
 }
-
-END_TEST
 
 static const struct {
     const char *text;
@@ -144,8 +140,6 @@ START_TEST(counts_in_thousandths)
                   "%s: %lld", thousandths[_i].text, (long long)q.value);
 }
 
-END_TEST
-
 static const char *const malformed[] = {
     "",     "abc",   "1e",       "1E-", "1E+",  "1K",   "1ki",   "1i",    "--1",
     "+-1",  "1Gb",   "1GiB",     "1_0", "0x10", " 5",   "5 ",    "1 Gi",  "1e3.5",
@@ -160,8 +154,6 @@ START_TEST(refuses_what_is_no_quantity)
     ck_assert(quantity_parse_milli(str_of(malformed[_i]), &q) == ERR_SYNTAX);
 }
 
-END_TEST
-
 START_TEST(refuses_a_nul_inside)
 {
     struct quantity q;
@@ -169,8 +161,6 @@ START_TEST(refuses_a_nul_inside)
     ck_assert_int_eq(quantity_parse(STR("1\0Ki"), &q), ERR_SYNTAX);
     ck_assert_int_eq(quantity_parse(STR_NULL, &q), ERR_SYNTAX);
 }
-
-END_TEST
 
 START_TEST(bounds_the_exponent)
 {
@@ -181,8 +171,6 @@ START_TEST(bounds_the_exponent)
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         ck_assert_msg(quantity_parse(str_of(texts[i]), &q) == ERR_RANGE, "%s", texts[i]);
 }
-
-END_TEST
 
 /* 128 bytes of digits, doubled sixty times, fill the largest allowed number. */
 START_TEST(bounds_the_length)
@@ -203,8 +191,6 @@ START_TEST(bounds_the_length)
     ck_assert(q.whole && q.value == 7);
     ck_assert_int_eq(quantity_parse((struct str){text, 129}, &q), ERR_RANGE);
 }
-
-END_TEST
 
 int main(void)
 {

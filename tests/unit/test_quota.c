@@ -121,8 +121,6 @@ START_TEST(answers)
     quota_done(&q);
 }
 
-END_TEST
-
 START_TEST(refuses_without_a_pool_or_a_model)
 {
     static const struct str gold[] = {{"gold", 4}};
@@ -140,8 +138,6 @@ START_TEST(refuses_without_a_pool_or_a_model)
                      "quota of namespace m: cards of an unknown model are not allowed");
     quota_done(&q);
 }
-
-END_TEST
 
 /* Several cards of one node are one question; each limit counts the cards within it. */
 START_TEST(several_uses_count_together)
@@ -161,8 +157,6 @@ START_TEST(several_uses_count_together)
     ck_assert_str_eq(reason(&q, "a", uses, 0), "fits");
     quota_done(&q);
 }
-
-END_TEST
 
 /* Usage beyond a limit: nothing more of that kind is allowed; the other kinds are not affected. */
 START_TEST(what_is_over_stops_only_what_adds_to_it)
@@ -187,8 +181,6 @@ START_TEST(what_is_over_stops_only_what_adds_to_it)
     quota_done(&q);
 }
 
-END_TEST
-
 START_TEST(namespaces_do_not_share_what_all_others_may_have)
 {
     struct quota q;
@@ -208,8 +200,6 @@ START_TEST(namespaces_do_not_share_what_all_others_may_have)
     quota_leave(&q, c);
     quota_done(&q);
 }
-
-END_TEST
 
 START_TEST(other_limits_count_anew)
 {
@@ -238,8 +228,6 @@ START_TEST(other_limits_count_anew)
     quota_done(&q);
 }
 
-END_TEST
-
 /* The bytes of the view may be freed. */
 START_TEST(limits_are_copied)
 {
@@ -263,8 +251,6 @@ START_TEST(limits_are_copied)
     quota_done(&q);
 }
 
-END_TEST
-
 /* Values beyond any machine: sums must neither wrap nor fit. */
 START_TEST(sums_do_not_overflow)
 {
@@ -286,8 +272,6 @@ START_TEST(sums_do_not_overflow)
     quota_leave(&q, a);
     quota_done(&q);
 }
-
-END_TEST
 
 static const struct {
     const char *namespace, *pool;
@@ -315,8 +299,6 @@ START_TEST(tells_what_no_eviction_mends)
     quota_done(&q);
 }
 
-END_TEST
-
 /* A model in a node's annotation may have any length and any language. */
 START_TEST(long_names_are_cut_between_characters)
 {
@@ -333,8 +315,6 @@ START_TEST(long_names_are_cut_between_characters)
     ck_assert_int_eq(end - start - 1, 63); /* 21 characters, not 64 bytes */
     quota_done(&q);
 }
-
-END_TEST
 
 static enum errc whole_life(void *ctx)
 {
@@ -368,8 +348,6 @@ START_TEST(survives_without_memory)
     ck_assert_uint_ge(fail_alloc_each(whole_life, NULL), 6);
 }
 
-END_TEST
-
 /* Questions and charges need no memory: a filter asks for every node. */
 START_TEST(asking_and_charging_allocate_nothing)
 {
@@ -387,8 +365,6 @@ START_TEST(asking_and_charging_allocate_nothing)
     fail_alloc_disarm();
     quota_done(&q);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -94,8 +94,6 @@ START_TEST(reads)
     arena_done(&arena);
 }
 
-END_TEST
-
 #define NINES "99999999999999999999"
 
 static const struct {
@@ -205,8 +203,6 @@ START_TEST(refuses)
     arena_done(&arena);
 }
 
-END_TEST
-
 static char big[LIMIT_QUOTA_TEXT + 2];
 
 static enum errc read_big(size_t n, struct err *e)
@@ -235,8 +231,6 @@ START_TEST(has_a_ceiling)
     ck_assert_str_eq(e.text, "262145 bytes, at most 262144");
 }
 
-END_TEST
-
 /* Anchors within anchors: a short text that expands beyond any memory. */
 START_TEST(laughs_are_bounded)
 {
@@ -248,8 +242,6 @@ START_TEST(laughs_are_bounded)
                    i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
     ck_assert_int_eq(read_big(to.n, &e), ERR_LIMIT);
 }
-
-END_TEST
 
 static const struct {
     const char *head, *item, *tail, *error;
@@ -283,8 +275,6 @@ START_TEST(a_namespace_has_a_ceiling)
     }
     ck_assert_str_eq(e.text, crowds[_i].error);
 }
-
-END_TEST
 
 /* The nth block of this language in docs/quota.md; it must exist. */
 static struct str block_of_document(const char *language, unsigned nth)
@@ -362,8 +352,6 @@ START_TEST(the_documents_examples_are_good)
     arena_done(&arena);
 }
 
-END_TEST
-
 static enum errc read_once(void *ctx)
 {
     struct arena arena;
@@ -389,8 +377,6 @@ START_TEST(survives_without_memory)
     ck_assert_uint_ge(fail_alloc_each(read_once, text), 3);
     ck_assert_uint_ge(fail_alloc_each(read_once, json), 4);
 }
-
-END_TEST
 
 int main(void)
 {

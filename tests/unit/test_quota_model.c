@@ -359,8 +359,6 @@ START_TEST(equals_a_recount)
         ck_assert_uint_gt(t.refused[i], 500);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("quota_model");

@@ -58,8 +58,6 @@ START_TEST(keeps_what_sorting_all_would)
     }
 }
 
-END_TEST
-
 START_TEST(does_not_mind_the_order)
 {
     static const char *const names[] = {"c", "a", "d", "b"};
@@ -76,8 +74,6 @@ START_TEST(does_not_mind_the_order)
         ck_assert(str_eq(str_cmp(one, other) < 0 ? other : one, STR("b")));
     }
 }
-
-END_TEST
 
 static int higher_first(const void *a, const void *b)
 {
@@ -108,8 +104,6 @@ START_TEST(levels_are_dense_ranks)
         ck_assert_uint_eq(rank_level(&l, 1000), 0);
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -61,8 +61,6 @@ START_TEST(memory_is_kept)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_place_is_kept)
 {
     struct rig r;
@@ -74,8 +72,6 @@ START_TEST(a_place_is_kept)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(compute_is_kept)
 {
     struct rig r;
@@ -86,8 +82,6 @@ START_TEST(compute_is_kept)
     reads(&r, 2, 31, "100% of its compute free, 31% asked, but 70% kept for others");
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -167,8 +167,6 @@ START_TEST(test_conversation)
     run_to(cases[_i].log, cases[_i].n_steps);
 }
 
-END_TEST
-
 START_TEST(test_denied_until_it_is_not)
 {
     static const struct script_step steps[] = {
@@ -186,8 +184,6 @@ START_TEST(test_denied_until_it_is_not)
     ck_assert(!reflector_denied(rig.reflector));
     ck_assert(reflector_synced(rig.reflector));
 }
-
-END_TEST
 
 /* Two tokens in turn: no page's token is its own, but the list never ends. */
 static void endless(struct script_step *steps, size_t n, const char *item)
@@ -218,8 +214,6 @@ START_TEST(test_a_list_of_too_many_objects)
     run_to("begin +a +a +a [list failed] " LISTED_LOG, 6);
 }
 
-END_TEST
-
 START_TEST(test_a_list_of_empty_pages)
 {
     struct script_step steps[LIMIT_LIST_EMPTY_PAGES + 1 + 2];
@@ -232,8 +226,6 @@ START_TEST(test_a_list_of_empty_pages)
     ck_assert_int_eq(rig.last.code, ERR_LIMIT);
     run_to("begin [list failed] " LISTED_LOG, LIMIT_LIST_EMPTY_PAGES + 3);
 }
-
-END_TEST
 
 /* The delay has grown while the server was down. A list that the reflector refuses shows that the
  * server is back. */
@@ -259,8 +251,6 @@ START_TEST(test_a_refused_list_is_an_answer)
 #undef FAILED
 }
 
-END_TEST
-
 START_TEST(test_relist_drops_a_watch)
 {
     static const struct script_step steps[] = {
@@ -275,8 +265,6 @@ START_TEST(test_relist_drops_a_watch)
     run_to(LISTED_LOG " +b [relist asked for] " LISTED_LOG, 4);
 }
 
-END_TEST
-
 START_TEST(test_relist_within_a_change)
 {
     static const struct script_step steps[] = {
@@ -288,8 +276,6 @@ START_TEST(test_relist_within_a_change)
     start(steps, COUNT_OF(steps));
     run_to("begin +a [relist asked for] " LISTED_LOG, 3);
 }
-
-END_TEST
 
 START_TEST(test_relist_ends_a_wait)
 {
@@ -303,8 +289,6 @@ START_TEST(test_relist_ends_a_wait)
     reflector_relist(rig.reflector);
     run_to("begin [list failed, retry in 250000] [relist asked for] " LISTED_LOG, 3);
 }
-
-END_TEST
 
 START_TEST(test_objects_come_in_pieces)
 {
@@ -329,8 +313,6 @@ START_TEST(test_objects_come_in_pieces)
     buf_done(&body);
 }
 
-END_TEST
-
 START_TEST(test_quiet_watch_is_dropped)
 {
     static const struct script_step steps[] = {
@@ -343,8 +325,6 @@ START_TEST(test_quiet_watch_is_dropped)
     run_to(LISTED_LOG " +b [watch ended] +c", 3);
     ck_assert_int_eq(rig.last.code, ERR_TIMEOUT);
 }
-
-END_TEST
 
 START_TEST(test_freed_in_every_state)
 {
@@ -359,8 +339,6 @@ START_TEST(test_freed_in_every_state)
     else if (_i == 3)
         reflector_relist(rig.reflector);
 }
-
-END_TEST
 
 static enum errc make_and_free(void *ctx)
 {
@@ -383,8 +361,6 @@ START_TEST(test_out_of_memory)
     ck_assert_uint_gt(fail_alloc_each(make_and_free, NULL), 3);
     run_to(LISTED_LOG, 2);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -244,8 +244,6 @@ START_TEST(test_row)
     ck_assert_msg(!a.unpaged, "%s: unpaged", rows[_i].name);
 }
 
-END_TEST
-
 START_TEST(test_backoff_doubles_up_to_its_ceiling)
 {
     static const uint64_t delays[] = {800, 1600, 3200, 6400, 12800, 25600, 30000, 30000};
@@ -259,8 +257,6 @@ START_TEST(test_backoff_doubles_up_to_its_ceiling)
     }
 }
 
-END_TEST
-
 START_TEST(test_backoff_is_reset_by_two_quiet_minutes_only)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
@@ -271,8 +267,6 @@ START_TEST(test_backoff_is_reset_by_two_quiet_minutes_only)
     (void)step(&s, REFLECTOR_ON_TIMER, end);
     ck_assert_uint_eq(answer(&s, 500, end + 120000).delay_ms, 800);
 }
-
-END_TEST
 
 START_TEST(test_jitter_is_between_once_and_twice)
 {
@@ -288,8 +282,6 @@ START_TEST(test_jitter_is_between_once_and_twice)
     }
 }
 
-END_TEST
-
 START_TEST(test_watch_lasts_five_to_ten_minutes)
 {
     for (uint64_t random = 0; random < 1000; random++) {
@@ -300,8 +292,6 @@ START_TEST(test_watch_lasts_five_to_ten_minutes)
         ck_assert_uint_le(seconds, 600);
     }
 }
-
-END_TEST
 
 START_TEST(test_three_garbled_watches_relist)
 {
@@ -315,8 +305,6 @@ START_TEST(test_three_garbled_watches_relist)
     ck_assert_int_eq(s.phase, REFLECTOR_LIST_LATER);
 }
 
-END_TEST
-
 START_TEST(test_progress_forgives_garbage)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
@@ -328,8 +316,6 @@ START_TEST(test_progress_forgives_garbage)
     }
 }
 
-END_TEST
-
 START_TEST(test_short_watch_with_progress_is_no_failure)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
@@ -337,8 +323,6 @@ START_TEST(test_short_watch_with_progress_is_no_failure)
     ck_assert_int_eq(step(&s, REFLECTOR_ON_ENDED, 0).what, REFLECTOR_DO_WATCH);
     ck_assert_int_eq(step(&s, REFLECTOR_ON_ENDED, 0).what, REFLECTOR_DO_WAIT);
 }
-
-END_TEST
 
 /* An endless series of list, watch and 410 must not become a busy loop. */
 START_TEST(test_lists_that_never_help_back_off)
@@ -357,16 +341,12 @@ START_TEST(test_lists_that_never_help_back_off)
     }
 }
 
-END_TEST
-
 START_TEST(test_an_old_list_is_replaced_at_once)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     (void)step(&s, REFLECTOR_ON_LISTED, 5000);
     ck_assert_int_eq(answer(&s, 410, 5000 + 10000).what, REFLECTOR_DO_LIST);
 }
-
-END_TEST
 
 /* After an outage the delay is long; the first answer resets it. */
 START_TEST(test_backoff_is_reset_by_the_first_answer)
@@ -381,8 +361,6 @@ START_TEST(test_backoff_is_reset_by_the_first_answer)
     (void)step(&s, REFLECTOR_ON_TIMER, now);
     ck_assert_uint_eq(answer(&s, 403, now).delay_ms, 2 * BACKOFF_MIN);
 }
-
-END_TEST
 
 START_TEST(test_list_that_outlives_its_token_twice_comes_in_one_piece)
 {
@@ -401,8 +379,6 @@ START_TEST(test_list_that_outlives_its_token_twice_comes_in_one_piece)
     ck_assert(!step(&s, REFLECTOR_ON_RELIST, 3000).unpaged);
 }
 
-END_TEST
-
 START_TEST(test_401_is_retried_at_once_after_every_success)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
@@ -417,8 +393,6 @@ START_TEST(test_401_is_retried_at_once_after_every_success)
     ck_assert_int_eq(answer(&s, 401, 3000).what, REFLECTOR_DO_WATCH);
     ck_assert_int_eq(answer(&s, 401, 3000).what, REFLECTOR_DO_WAIT); /* no success since */
 }
-
-END_TEST
 
 static void refuse(struct reflector_state *s, unsigned status)
 {
@@ -440,8 +414,6 @@ START_TEST(test_a_bare_answer_denies_nothing)
     (void)step(&s, REFLECTOR_ON_LISTED, 0);
     ck_assert(!s.absent);
 }
-
-END_TEST
 
 START_TEST(test_synced_and_denied)
 {
@@ -472,8 +444,6 @@ START_TEST(test_synced_and_denied)
     (void)step(&s, REFLECTOR_ON_LISTED, 0);
     ck_assert(s.synced && !s.denied);
 }
-
-END_TEST
 
 int main(void)
 {

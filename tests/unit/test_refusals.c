@@ -51,8 +51,6 @@ START_TEST(it_counts_from_the_first_time)
     ck_assert_str_eq(due(299), "");
 }
 
-END_TEST
-
 START_TEST(the_heaviest_comes_first_then_who_waits_longest)
 {
     (void)note("late", 7, 3);
@@ -64,8 +62,6 @@ START_TEST(the_heaviest_comes_first_then_who_waits_longest)
     refusals_forget(&table, STR("late"));
     ck_assert_str_eq(due(200), "light");
 }
-
-END_TEST
 
 START_TEST(who_weighs_less_makes_room)
 {
@@ -84,8 +80,6 @@ START_TEST(who_weighs_less_makes_room)
     ck_assert_ptr_null(note("z", 2, 1000));
 }
 
-END_TEST
-
 START_TEST(a_uid_that_is_none)
 {
     static char uid[REFUSAL_UID_BYTES + 2];
@@ -95,8 +89,6 @@ START_TEST(a_uid_that_is_none)
     uid[REFUSAL_UID_BYTES] = '\0';
     ck_assert_ptr_nonnull(note(uid, 1, 1));
 }
-
-END_TEST
 
 static const char *nodes_of(const char *uid)
 {
@@ -127,8 +119,6 @@ START_TEST(the_nodes_are_those_of_the_last_time)
     ck_assert_uint_eq(f->n_nodes, LIMIT_REFUSAL_NODES);
 }
 
-END_TEST
-
 static enum errc fill(void *ctx)
 {
     struct refusal *f = note("a", 1, 1);
@@ -157,8 +147,6 @@ START_TEST(without_memory)
     fail_alloc_disarm();
     ck_assert(!fail_alloc_hit());
 }
-
-END_TEST
 
 int main(void)
 {

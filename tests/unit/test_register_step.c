@@ -47,8 +47,6 @@ START_TEST(test_usual)
     HISTORY(&s, REGISTERED, {ON(TIMER), REGISTER_STAY, 0, 0});
 }
 
-END_TEST
-
 /* The stream may come before the answer to Register, and the answer may be lost. */
 START_TEST(test_stream_first)
 {
@@ -63,8 +61,6 @@ START_TEST(test_stream_first)
             {ON(FAILED), REGISTER_WAIT, 10, 0}, {ON(STREAM), REGISTER_REPORT, 10000, 1});
 }
 
-END_TEST
-
 START_TEST(test_folder_is_missing)
 {
     struct register_state s = {.streams = 0};
@@ -72,8 +68,6 @@ START_TEST(test_folder_is_missing)
             {ON(TIMER), REGISTER_SERVE, 0, 0}, {ON(NOT_SERVED), REGISTER_WAIT, 1000, 0},
             {ON(KUBELET), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0});
 }
-
-END_TEST
 
 START_TEST(test_back_off)
 {
@@ -97,8 +91,6 @@ START_TEST(test_back_off)
             {ON(KUBELET), REGISTER_ASK, 0, 0}, {ON(FAILED), REGISTER_WAIT, 10, 0});
 }
 
-END_TEST
-
 /* The pause doubles as long as registrations do not last. */
 START_TEST(test_stream_is_gone)
 {
@@ -111,8 +103,6 @@ START_TEST(test_stream_is_gone)
             {ON(STREAM_GONE), REGISTER_WAIT, 500, 0});
 }
 
-END_TEST
-
 /* An old stream that ends makes the kubelet disconnect the newest client: all are closed. */
 START_TEST(test_one_of_two_is_gone)
 {
@@ -120,8 +110,6 @@ START_TEST(test_one_of_two_is_gone)
     HISTORY(&s, REGISTERED, {ON(STREAM), REGISTER_STAY, 0, 0},
             {ON(STREAM_GONE), REGISTER_CLOSE, 500, 0}, {ON(TIMER), REGISTER_ASK, 0, 0});
 }
-
-END_TEST
 
 START_TEST(test_gone_while_asking)
 {
@@ -131,8 +119,6 @@ START_TEST(test_gone_while_asking)
             {ON(DONE), REGISTER_WAIT, 500, 0}, {ON(TIMER), REGISTER_ASK, 0, 0});
 }
 
-END_TEST
-
 /* A stream of an earlier Register is closed before the next one. */
 START_TEST(test_stream_in_pause)
 {
@@ -141,8 +127,6 @@ START_TEST(test_stream_in_pause)
             {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(TIMER), REGISTER_CLOSE, 1000, 0},
             {ON(TIMER), REGISTER_ASK, 0, 0});
 }
-
-END_TEST
 
 START_TEST(test_kubelet_starts)
 {
@@ -161,8 +145,6 @@ START_TEST(test_kubelet_starts)
             {ON(DONE), REGISTER_REPORT, 10000, 1});
 }
 
-END_TEST
-
 START_TEST(test_own_socket_is_lost)
 {
     struct register_state s = {.streams = 0};
@@ -171,8 +153,6 @@ START_TEST(test_own_socket_is_lost)
             {ON(SERVED), REGISTER_WAIT, 1000, 0}, {ON(TIMER), REGISTER_ASK, 0, 0},
             {ON(STREAM), REGISTER_STAY, 0, 0}, {ON(DONE), REGISTER_REPORT, 10000, 0});
 }
-
-END_TEST
 
 /* ---- random walks ---- */
 
@@ -528,8 +508,6 @@ START_TEST(test_walks)
     for (uint64_t i = 0; i < n; i++)
         sim_walk(first + i);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -42,8 +42,6 @@ START_TEST(what_may_change)
     ck_assert_uint_eq(n_files, COUNT_OF(files));
 }
 
-END_TEST
-
 /* docs/reload.md has a row for each setting, which must say the same. */
 START_TEST(the_document_is_the_table)
 {
@@ -63,8 +61,6 @@ START_TEST(the_document_is_the_table)
     }
     buf_done(&text);
 }
-
-END_TEST
 
 /* ---- two configurations ---- */
 
@@ -168,8 +164,6 @@ START_TEST(merged)
     config_done(&asked);
 }
 
-END_TEST
-
 /* ---- a program ---- */
 
 START_TEST(a_signal_takes_the_file)
@@ -198,8 +192,6 @@ START_TEST(a_signal_takes_the_file)
     ck_assert_uint_eq(told(&r, "setting changed"), 1);
     rig_close(&r);
 }
-
-END_TEST
 
 static const struct {
     const char *text; /* NULL: the file is gone */
@@ -243,8 +235,6 @@ START_TEST(a_bad_one_changes_nothing)
     rig_close(&r);
 }
 
-END_TEST
-
 /* Neither a touch nor a first look is a change; the same settings in other words are reported. */
 START_TEST(the_content_counts)
 {
@@ -262,8 +252,6 @@ START_TEST(the_content_counts)
     rig_close(&r);
 }
 
-END_TEST
-
 START_TEST(on_the_way_out)
 {
     struct rig r;
@@ -276,8 +264,6 @@ START_TEST(on_the_way_out)
     ck_assert_int_eq(r.config.log_level, LOG_LEVEL_DEBUG);
     rig_close(&r);
 }
-
-END_TEST
 
 START_TEST(no_memory)
 {
@@ -299,8 +285,6 @@ START_TEST(no_memory)
     }
     rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -41,8 +41,6 @@ START_TEST(a_missing_file_that_appears)
     rig_close(&r);
 }
 
-END_TEST
-
 /* The certificate is renewed under its name. Without a signal the program would notice later. */
 START_TEST(a_signal_takes_the_certificate)
 {
@@ -64,8 +62,6 @@ START_TEST(a_signal_takes_the_certificate)
                      expires_s); /* its intermediate has a day */
     rig_close(&r);
 }
-
-END_TEST
 
 /* An API server with a certificate; it knows its clients by their tokens. */
 struct api_server {
@@ -153,8 +149,6 @@ START_TEST(a_signal_takes_the_token_for_the_api_server)
     rig_close(&r);
 }
 
-END_TEST
-
 /* A file that has changed must stay unchanged, here for an hour, before it is read: it may be
  * incomplete. */
 START_TEST(a_file_that_has_just_changed_is_not_read)
@@ -171,8 +165,6 @@ START_TEST(a_file_that_has_just_changed_is_not_read)
     ck_assert_int_eq(r.config.log_level, LOG_LEVEL_ERROR);
     rig_close(&r);
 }
-
-END_TEST
 
 int main(void)
 {

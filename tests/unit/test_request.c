@@ -74,8 +74,6 @@ START_TEST(follows_the_formula)
     ck_assert_int_eq(r.mem, formula[_i].mem);
 }
 
-END_TEST
-
 /* `charged`: the cost of such a pod on its node, if another client has bound it. */
 static const struct {
     struct container_view containers[CONTAINERS];
@@ -199,8 +197,6 @@ START_TEST(says_what_it_refuses)
                      refused[_i].code);
 }
 
-END_TEST
-
 /* Sizes and sums saturate, so no number of the largest ones can overflow. */
 START_TEST(no_number_of_containers_overflows)
 {
@@ -219,8 +215,6 @@ START_TEST(no_number_of_containers_overflows)
     ck_assert_int_eq(r.mem, REQUEST_MEM_MAX);
     free(containers);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -97,8 +97,6 @@ START_TEST(reads_what_is_asked_for)
                      (r.mem + MAX_OF(r.cards, 1U) - 1) / MAX_OF(r.cards, 1U));
 }
 
-END_TEST
-
 #define LONG_NAME                                                                          \
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef" \
     "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdef" \
@@ -212,8 +210,6 @@ START_TEST(names_what_contradicts)
     ck_assert_uint_le(r.affinity.n, REQUEST_GROUP_MAX);
 }
 
-END_TEST
-
 /* A list of `n` items with `bytes` bytes in all. */
 static struct str list_of(char *to, size_t n, size_t bytes)
 {
@@ -254,8 +250,6 @@ START_TEST(a_list_of_wishes_has_a_ceiling)
     }
 }
 
-END_TEST
-
 /* No two containers have the same index; else a card would be written for the wrong one. */
 START_TEST(no_container_behind_the_last_index)
 {
@@ -283,8 +277,6 @@ START_TEST(no_container_behind_the_last_index)
         ck_assert_str_eq(e.text, "container \"c\": it comes after more than 65534 others");
 }
 
-END_TEST
-
 START_TEST(no_more_containers_than_there_is_room_for)
 {
     struct container_view c[REQUEST_DEMANDS_MAX + 1];
@@ -300,8 +292,6 @@ START_TEST(no_more_containers_than_there_is_room_for)
     c[3].mem = STR("0"); /* a container that asks for nothing does not count */
     ck_assert_int_eq(request_read(&pod, &r, NULL), OK);
 }
-
-END_TEST
 
 START_TEST(copies_are_equal_and_differences_are_seen)
 {
@@ -330,8 +320,6 @@ START_TEST(copies_are_equal_and_differences_are_seen)
     mem_free(copy);
 }
 
-END_TEST
-
 /* All in one table, each twice: equal requests share a copy, different ones do not. */
 START_TEST(who_asks_alike_shares_a_copy)
 {
@@ -355,8 +343,6 @@ START_TEST(who_asks_alike_shares_a_copy)
     intern_done(&table);
 }
 
-END_TEST
-
 static enum errc take_and_give(void *ctx)
 {
     struct intern_table table;
@@ -379,8 +365,6 @@ START_TEST(a_shared_copy_without_memory)
     ck_assert_uint_eq(fail_alloc_each(take_and_give, &r), 2);
 }
 
-END_TEST
-
 /* The largest that are accepted. */
 static const struct pod_view annotated[] = {
     PLAIN("p", "8", .annotation_bytes = LIMIT_ANNOTATIONS_BYTES),
@@ -399,8 +383,6 @@ START_TEST(annotations_leave_room_for_those_of_a_binding)
     ck_assert(request_wants(&r));
 }
 
-END_TEST
-
 START_TEST(only_memory_of_one_card_is_plain)
 {
     static const bool plain[COUNT_OF(good)] = {[0] = true,  [7] = true,  [14] = true, [15] = true,
@@ -409,8 +391,6 @@ START_TEST(only_memory_of_one_card_is_plain)
     ck_assert_int_eq(request_read(&good[_i].pod, &r, NULL), OK);
     ck_assert(request_plain(&r) == plain[_i]);
 }
-
-END_TEST
 
 int main(void)
 {

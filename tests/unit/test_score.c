@@ -56,8 +56,6 @@ START_TEST(orders_two_nodes)
     ck_assert_uint_eq(score_share(&a, mem, POLICY_UNSET), score_share(&a, mem, POLICY_BINPACK));
 }
 
-END_TEST
-
 /* Compared with cross products, which need no rounding. */
 START_TEST(is_exact_below_the_bound)
 {
@@ -82,8 +80,6 @@ START_TEST(is_exact_below_the_bound)
         ck_assert_int_eq(order(scores[1][0], scores[1][1]), order(right, left));
     }
 }
-
-END_TEST
 
 int main(void)
 {

@@ -49,8 +49,6 @@ START_TEST(defaults)
     ck_assert(settings_has_card(&s, 7, STR("GPU-1")));
 }
 
-END_TEST
-
 START_TEST(every_flag)
 {
     struct err e = ERR_INIT;
@@ -102,8 +100,6 @@ START_TEST(every_flag)
     ck_assert(settings_has_card(&s, 0, STR("GPU-x")) && settings_has_card(&s, 9, STR("GPU-5a1f")));
     ck_assert(!settings_has_card(&s, 1, STR("GPU-x")) && !settings_has_card(&s, 9, STR("GPU-5a1")));
 }
-
-END_TEST
 
 static const struct {
     const char *flag;
@@ -190,8 +186,6 @@ START_TEST(a_bad_flag)
     ck_assert_uint_eq(s.port, 1);
 }
 
-END_TEST
-
 START_TEST(other_mistakes)
 {
     struct err e = ERR_INIT;
@@ -211,8 +205,6 @@ START_TEST(other_mistakes)
     ck_assert_str_eq(e.text, "environment LOG_LEVEL: \"5\": must be debug, info, warn or error");
 }
 
-END_TEST
-
 START_TEST(actions)
 {
     struct err e = ERR_INIT;
@@ -228,8 +220,6 @@ START_TEST(actions)
     ck_assert_ok(parse(version, &env, &s, &e), &e);
     ck_assert_int_eq(s.action, SETTINGS_VERSION);
 }
-
-END_TEST
 
 static const char usage[] =
     "cardpack-node offers the GPU cards of a node to the kubelet, and announces them to "
@@ -305,8 +295,6 @@ START_TEST(the_whole_help)
     ck_assert_str_eq(buf_cstr(&out), usage);
     buf_done(&out);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -47,8 +47,6 @@ START_TEST(each_field_makes_another_shape)
     ck_assert_uint_eq(s.arrivals, 4);
 }
 
-END_TEST
-
 START_TEST(a_pod_with_a_long_list_of_models_is_not_counted)
 {
     char models[SHAPE_MODELS_MAX + 1];
@@ -62,8 +60,6 @@ START_TEST(a_pod_with_a_long_list_of_models_is_not_counted)
     ck_assert_uint_eq(s.n, 1);
     ck_assert_uint_eq(s.arrivals, 1);
 }
-
-END_TEST
 
 /* The table has its own copy of the models. */
 START_TEST(equal_pods_are_one_shape)
@@ -80,8 +76,6 @@ START_TEST(equal_pods_are_one_shape)
     ck_assert_uint_eq(s.arrivals, 1001);
     ck_assert_double_eq_tol(s.all[0].weight, s.sum, 1e-6);
 }
-
-END_TEST
 
 /* Against the sum of the powers of two, over several changes of the unit: one comes after some
  * 400,000 pods. */
@@ -107,8 +101,6 @@ START_TEST(a_pod_counts_half_after_the_half_life)
     ck_assert(s.unit >= 1 && s.unit < 1e7);
     ck_assert_uint_eq(s.arrivals, 900000);
 }
-
-END_TEST
 
 static double sum_of_weights(void)
 {
@@ -152,8 +144,6 @@ START_TEST(a_full_table_loses_the_rarest)
     ck_assert_double_eq_tol(s.sum, sum_of_weights(), 1e-6 * s.sum);
 }
 
-END_TEST
-
 static const struct {
     struct shape shape;
     int64_t total;
@@ -183,8 +173,6 @@ START_TEST(hundredths_of_a_card)
     ck_assert_uint_eq(shape_steps(&sizes[_i].shape, sizes[_i].total), sizes[_i].steps);
 }
 
-END_TEST
-
 START_TEST(the_shape_of_a_request)
 {
     struct request r = {.mem = 30,
@@ -207,8 +195,6 @@ START_TEST(the_shape_of_a_request)
     x = shape_of(&(struct request){.exclusive = 2, .models = STR("A"), .host = {.cpu = 7}});
     ck_assert(x.cards == 0 && x.cpu == 7 && x.models.n == 0);
 }
-
-END_TEST
 
 static enum errc add_or_fail(void *ctx)
 {
@@ -237,8 +223,6 @@ START_TEST(without_memory_a_pod_is_not_counted)
     ck_assert(!knows(SHAPES_MAX) && knows(0));
     ck_assert_uint_eq(s.arrivals, SHAPES_MAX);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -110,8 +110,6 @@ START_TEST(by_the_request)
     ck_assert(!share_find(&r, p, STR("c"), &share));
 }
 
-END_TEST
-
 /* The size of a card is not known yet: a limit would be too small, and none is ever raised. */
 START_TEST(a_card_of_unknown_size)
 {
@@ -126,8 +124,6 @@ START_TEST(a_card_of_unknown_size)
     ck_assert(share_find(&r, p, STR("a"), &share));
     ck_assert_int_eq(share.units, 20);
 }
-
-END_TEST
 
 /* Without the checkpoint the annotations say which cards; it counts more than they do. */
 START_TEST(by_the_annotations)
@@ -150,8 +146,6 @@ START_TEST(by_the_annotations)
     ck_assert(card_list_equal(&share.cards, &(struct card_list){2, {0, 1}}));
 }
 
-END_TEST
-
 START_TEST(without_cards)
 {
     struct card_share share;
@@ -160,8 +154,6 @@ START_TEST(without_cards)
     ck_assert_uint_eq(share.cards.n, 0);
     ck_assert_int_eq(share.units, 0);
 }
-
-END_TEST
 
 /* The scheduler refuses such a request; a limit that is too small would be wrong nevertheless. */
 START_TEST(a_part_that_does_not_divide)
@@ -173,8 +165,6 @@ START_TEST(a_part_that_does_not_divide)
     ck_assert_int_eq(share.units, 4);
     ck_assert_uint_eq(share.cores, 3);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -48,8 +48,6 @@ START_TEST(accepts_all_flags_of_replay)
     ck_assert_int_eq(a.ties, SIM_TIES_POD);
 }
 
-END_TEST
-
 START_TEST(has_defaults)
 {
     char words[512];
@@ -64,8 +62,6 @@ START_TEST(has_defaults)
     ck_assert_uint_eq(a.first_seed, 1);
 }
 
-END_TEST
-
 START_TEST(reads_loads)
 {
     char words[512];
@@ -79,8 +75,6 @@ START_TEST(reads_loads)
     ck_assert_double_eq(a.loads[2], 2.5);
 }
 
-END_TEST
-
 START_TEST(helps)
 {
     char words[512];
@@ -93,8 +87,6 @@ START_TEST(helps)
     ck_assert_ok(parse("-h", words, sizeof(words), &a, &e), &e);
     ck_assert(a.command == SIM_HELP && a.subject == SIM_HELP);
 }
-
-END_TEST
 
 /* What the script offers after --policy, --ties and -o is accepted there. */
 static void check_offered(struct str script, const char *flag)
@@ -138,8 +130,6 @@ START_TEST(completes)
     ck_assert_ptr_nonnull(strstr(script, "fit) offer='--nodes --cluster --policy --filename "));
     ck_assert_ptr_nonnull(strstr(script, "completion) offer='bash --help '"));
 }
-
-END_TEST
 
 static const struct {
     const char *line;
@@ -197,8 +187,6 @@ START_TEST(refuses)
     ck_assert_int_ne(parse(bad[_i].line, words, sizeof(words), &a, &e), OK);
     ck_assert_str_eq(e.text, bad[_i].error);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -78,8 +78,6 @@ START_TEST(reads_a_cluster)
     arena_done(&a);
 }
 
-END_TEST
-
 /* What is on a node stays there, whatever else is wrong with its pod. */
 START_TEST(keeps_a_bound_pod_that_is_not_valid)
 {
@@ -103,8 +101,6 @@ START_TEST(keeps_a_bound_pod_that_is_not_valid)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(reads_yaml)
 {
     struct arena a;
@@ -119,8 +115,6 @@ START_TEST(reads_yaml)
     ck_assert_uint_eq(w.n_pods, 0);
     arena_done(&a);
 }
-
-END_TEST
 
 /* The pods are on their cards, and the one without a card keeps its cores. */
 START_TEST(holds_the_pods_that_are_there)
@@ -151,8 +145,6 @@ START_TEST(holds_the_pods_that_are_there)
     }
     arena_done(&a);
 }
-
-END_TEST
 
 /* A whole card, a percentage, and cards of another device plugin: the node has two of those. */
 static const char kinds[] =
@@ -193,8 +185,6 @@ START_TEST(replays_every_kind_of_request)
     arena_done(&a);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     const char *error;
@@ -218,8 +208,6 @@ START_TEST(refuses_what_is_no_cluster)
     ck_assert_str_eq(e.text, bad[_i].error);
     arena_done(&a);
 }
-
-END_TEST
 
 /* ---- fit and grow ---- */
 
@@ -267,8 +255,6 @@ START_TEST(fits_until_something_stops_it)
     arena_done(&a);
 }
 
-END_TEST
-
 /* Three pods of 16 on a node whose two cards are taken, and one of 40, which fits on no card. */
 static const char waiting[] =
     "{\"kind\":\"List\",\"items\":[" NODE("n1", "2", "32") "," POD("a", "2", CARD("0"), ON("n1"), "Running", MEM("16")) "," POD(
@@ -314,8 +300,6 @@ START_TEST(grows_until_the_pods_run)
     arena_done(&a);
 }
 
-END_TEST
-
 static const struct {
     const char *add;
     const char *error;
@@ -338,8 +322,6 @@ START_TEST(refuses_bad_nodes_to_add)
     ck_assert_str_eq(e.text, bad_adds[_i].error);
     arena_done(&a);
 }
-
-END_TEST
 
 int main(void)
 {

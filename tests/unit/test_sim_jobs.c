@@ -66,8 +66,6 @@ START_TEST(takes_results_in_order)
     ck_assert_uint_eq(s.taken, N);
 }
 
-END_TEST
-
 static const struct {
     int how;
     const char *error;
@@ -86,8 +84,6 @@ START_TEST(names_the_job_that_fails)
     ck_assert_uint_le(s.taken, 5);
 }
 
-END_TEST
-
 START_TEST(refuses_a_result_that_is_too_large)
 {
     struct err e = ERR_INIT;
@@ -95,8 +91,6 @@ START_TEST(refuses_a_result_that_is_too_large)
     ck_assert_int_ne(scene_play(&s, 1, &e), OK);
     ck_assert_str_eq(e.text, "job 0: the result is too large");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -52,8 +52,6 @@ START_TEST(has_the_figures_of_each_arrival)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 /* Each pod is 0.2 %: 0.2 and 0.4 round to 0; 0.6 to 1.4 round to 1, and their mean is 1. */
 START_TEST(means_all_arrivals_that_round_to_a_percent)
 {
@@ -67,8 +65,6 @@ START_TEST(means_all_arrivals_that_round_to_a_percent)
     ck_assert_uint_eq(r.result.arrived, 10);
     arena_done(&r.arena);
 }
-
-END_TEST
 
 /* Copies follow until the next one would pass the sum; for it a pod counts with one card. */
 START_TEST(copies_pods_up_to_the_wanted_part)
@@ -84,8 +80,6 @@ START_TEST(copies_pods_up_to_the_wanted_part)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 START_TEST(leaves_out_pods_above_it)
 {
     struct run r;
@@ -98,8 +92,6 @@ START_TEST(leaves_out_pods_above_it)
     ck_assert_uint_eq(r.result.arrived, 3);
     arena_done(&r.arena);
 }
-
-END_TEST
 
 /* One node has the cores, the other the model: each reason to refuse a pod. */
 START_TEST(respects_cpu_memory_and_models)
@@ -121,8 +113,6 @@ START_TEST(respects_cpu_memory_and_models)
     ck_assert_near(r.result.allocated_percent, 100.0 / 16);
     arena_done(&r.arena);
 }
-
-END_TEST
 
 static void random_trace(struct buf *nodes, struct buf *pods, unsigned n_nodes, unsigned n_pods)
 {
@@ -203,8 +193,6 @@ START_TEST(keeps_count_of_what_runs)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 /* What is remembered of a node is what an evaluation says: without the memos the run is the same.
  */
 START_TEST(is_the_same_without_memos)
@@ -235,8 +223,6 @@ START_TEST(is_the_same_without_memos)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 START_TEST(repeats_by_seed)
 {
     struct run r;
@@ -251,8 +237,6 @@ START_TEST(repeats_by_seed)
     ck_assert_mem_ne(&first, &r.result, sizeof(first));
     arena_done(&r.arena);
 }
-
-END_TEST
 
 static void run_in_order(struct run *r, uint64_t seed, struct buf *places)
 {
@@ -304,8 +288,6 @@ START_TEST(prices_do_not_depend_on_the_order_of_a_map)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 #define THREE_NODES NODE_HEADS "a,64000,1024,8,T4\nb,64000,1024,8,T4\nc,64000,1024,8,T4\n"
 
 static const struct {
@@ -347,8 +329,6 @@ START_TEST(bid_price_on_tiny_clusters)
                   binpack, fgd);
 }
 
-END_TEST
-
 START_TEST(pods_arrive_in_the_order_of_the_file)
 {
     struct run r;
@@ -361,8 +341,6 @@ START_TEST(pods_arrive_in_the_order_of_the_file)
     buf_done(&places);
     arena_done(&r.arena);
 }
-
-END_TEST
 
 /* ---- churn ---- */
 
@@ -403,8 +381,6 @@ START_TEST(churn_is_a_loss_system)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 START_TEST(churn_keeps_every_card_in_its_size)
 {
     struct run r;
@@ -416,8 +392,6 @@ START_TEST(churn_keeps_every_card_in_its_size)
     ck_assert(a.allocated_percent > 30 && a.allocated_percent <= 100);
     arena_done(&r.arena);
 }
-
-END_TEST
 
 START_TEST(refuses_pods_without_cards)
 {
@@ -431,8 +405,6 @@ START_TEST(refuses_pods_without_cards)
     ck_assert_int_eq(churn_run(&s, &result, &e), ERR_RANGE);
     arena_done(&r.arena);
 }
-
-END_TEST
 
 /* ---- lack of memory ---- */
 
@@ -481,8 +453,6 @@ START_TEST(says_that_memory_lacks)
     arena_done(&r.arena);
 }
 
-END_TEST
-
 /* ---- bestfit ---- */
 
 START_TEST(bestfit_has_the_published_score)
@@ -500,8 +470,6 @@ START_TEST(bestfit_has_the_published_score)
     struct node huge = {.total = INT64_C(1) << 40, .used = 0};
     ck_assert_uint_ne(bestfit_score(&huge, (struct host){.cpu = HOST_CPU_MAX}, &s), SCORE_NONE);
 }
-
-END_TEST
 
 int main(void)
 {

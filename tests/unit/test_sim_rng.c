@@ -12,8 +12,6 @@ START_TEST(test_is_the_published_generator)
     ck_assert_uint_eq(rng_next(&r), UINT64_C(1215971899390074240));
 }
 
-END_TEST
-
 START_TEST(test_repeats_by_seed_and_stream)
 {
     struct rng a;
@@ -32,8 +30,6 @@ START_TEST(test_repeats_by_seed_and_stream)
     }
 }
 
-END_TEST
-
 START_TEST(test_draws_each_number_equally_often)
 {
     struct rng r;
@@ -45,8 +41,6 @@ START_TEST(test_draws_each_number_equally_often)
         ck_assert_msg(counts[i] > 9600 && counts[i] < 10400, "%zu: %u", i, counts[i]);
     ck_assert_uint_eq(rng_below(&r, 1), 0);
 }
-
-END_TEST
 
 /* Each of the six orders of three items, as often as the others. */
 START_TEST(test_shuffles_into_each_order)
@@ -68,8 +62,6 @@ START_TEST(test_shuffles_into_each_order)
     ck_assert_uint_eq(orders, 6);
 }
 
-END_TEST
-
 START_TEST(test_exponential_has_its_mean)
 {
     struct rng r;
@@ -82,8 +74,6 @@ START_TEST(test_exponential_has_its_mean)
     }
     ck_assert_double_eq_tol(sum / 100000, 2.5, 0.03);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -43,8 +43,6 @@ START_TEST(reads_nodes_and_pods)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(reads_pods_without_models)
 {
     struct arena a;
@@ -54,8 +52,6 @@ START_TEST(reads_pods_without_models)
     ck_assert_ptr_null(w.shapes[0].request.models.p);
     arena_done(&a);
 }
-
-END_TEST
 
 static const struct {
     const char *text;
@@ -92,8 +88,6 @@ START_TEST(refuses_bad_nodes)
     arena_done(&a);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     const char *error;
@@ -128,8 +122,6 @@ START_TEST(refuses_bad_pods)
     arena_done(&a);
 }
 
-END_TEST
-
 /* As many as meet in the table of shapes. */
 START_TEST(tells_shapes_apart)
 {
@@ -155,8 +147,6 @@ START_TEST(tells_shapes_apart)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(refuses_nodes_without_cards)
 {
     struct arena a;
@@ -168,8 +158,6 @@ START_TEST(refuses_nodes_without_cards)
     ck_assert_str_eq(e.text, "no node has cards that are shared");
     arena_done(&a);
 }
-
-END_TEST
 
 /* A file that the arena has no room for fails, and not half of it is taken. */
 START_TEST(refuses_more_than_its_memory)
@@ -189,8 +177,6 @@ START_TEST(refuses_more_than_its_memory)
         ck_assert_uint_lt(room, 64 * KIB);
     }
 }
-
-END_TEST
 
 int main(void)
 {

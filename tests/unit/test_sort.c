@@ -77,8 +77,6 @@ START_TEST(sorts_as_libc)
     }
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("sort");

@@ -95,8 +95,6 @@ START_TEST(test_ids)
     ck_assert_str_eq(id, ID_B);
 }
 
-END_TEST
-
 START_TEST(test_write_and_read)
 {
     struct specs s;
@@ -128,8 +126,6 @@ START_TEST(test_write_and_read)
     forget(FILE_A);
 }
 
-END_TEST
-
 /* What is not a spec of ours is left alone; what pretends to be is removed. */
 START_TEST(test_other_files)
 {
@@ -149,8 +145,6 @@ START_TEST(test_other_files)
         forget(others[i]);
 }
 
-END_TEST
-
 /* A link in the way is replaced, and its target is not written to. */
 START_TEST(test_links)
 {
@@ -169,8 +163,6 @@ START_TEST(test_links)
     forget(FILE_A);
     forget("target");
 }
-
-END_TEST
 
 static void fails(const char *at, const char *why, enum errc expected)
 {
@@ -212,8 +204,6 @@ START_TEST(test_failures)
     ck_assert_int_eq(specs_put(&s, STR("../x"), &on_two, STR(""), &written, &e), ERR_RANGE);
 }
 
-END_TEST
-
 /* A spec that can't be opened now is not lost: the folder counts as not read, and is read again. */
 START_TEST(test_unread)
 {
@@ -239,8 +229,6 @@ START_TEST(test_unread)
     forget(FILE_A);
 }
 
-END_TEST
-
 /* A file system in which no file can be made: the error has the path. */
 START_TEST(test_folder_without_files)
 {
@@ -253,8 +241,6 @@ START_TEST(test_folder_without_files)
     ck_assert_msg(strstr(e.text, "/sys/kernel") != NULL, "%s", e.text);
     specs_done(&s);
 }
-
-END_TEST
 
 START_TEST(test_sweep)
 {
@@ -284,8 +270,6 @@ START_TEST(test_sweep)
     forget("nvidia.json");
 }
 
-END_TEST
-
 static enum errc scenario(void *ctx)
 {
     struct specs s;
@@ -310,8 +294,6 @@ START_TEST(test_without_memory)
     forget(FILE_A);
     forget(OURS ID_B ".json");
 }
-
-END_TEST
 
 int main(void)
 {

@@ -20,8 +20,6 @@ START_TEST(it_reads_what_it_prints)
     ck_assert(str_eq(stamp_print(s, text), str_of(good[_i].text)));
 }
 
-END_TEST
-
 /* Every day of the range, and no time twice. */
 START_TEST(days_follow_each_other)
 {
@@ -32,8 +30,6 @@ START_TEST(days_follow_each_other)
         ck_assert_uint_eq(back, s);
     }
 }
-
-END_TEST
 
 static const char *const bad[] = {
     "",
@@ -59,16 +55,12 @@ START_TEST(what_is_none_is_refused)
     ck_assert_uint_eq(s, 7);
 }
 
-END_TEST
-
 START_TEST(a_fraction_is_cut_off)
 {
     uint32_t s = 7;
     ck_assert(stamp_read(STR("1970-01-01T00:00:01.999999Z"), &s));
     ck_assert_uint_eq(s, 1);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -48,8 +48,6 @@ START_TEST(compares)
     ck_assert(str_eq_nocase(b, a) == pairs[_i].nocase);
 }
 
-END_TEST
-
 static const struct {
     const char *s, *part;
     bool starts, ends;
@@ -67,8 +65,6 @@ START_TEST(starts_and_ends)
     ck_assert(str_ends(s, part) == parts[_i].ends);
 }
 
-END_TEST
-
 START_TEST(absent_is_not_empty)
 {
     ck_assert_ptr_null(str_of(NULL).p);
@@ -78,8 +74,6 @@ START_TEST(absent_is_not_empty)
     ck_assert(str_starts(STR_NULL, STR_NULL) && str_ends(STR_NULL, STR("")));
 }
 
-END_TEST
-
 START_TEST(skips)
 {
     ck_assert_str_is(str_skip(STR("abc"), 0), "abc");
@@ -88,8 +82,6 @@ START_TEST(skips)
     ck_assert_str_is(str_skip(STR("abc"), SIZE_MAX), "");
 }
 
-END_TEST
-
 START_TEST(trims)
 {
     ck_assert_str_is(str_trim(STR(" \t\r\n\v\fa b\n")), "a b");
@@ -97,8 +89,6 @@ START_TEST(trims)
     ck_assert_str_is(str_trim(STR("")), "");
     ck_assert_str_is(str_trim(STR("\xc2\xa0x")), "\xc2\xa0x");
 }
-
-END_TEST
 
 static const struct {
     const char *s, *head, *tail; /* tail NULL: no separator */
@@ -121,8 +111,6 @@ START_TEST(is_cut)
         ck_assert_ptr_null(tail.p);
     }
 }
-
-END_TEST
 
 static const struct {
     struct str s;
@@ -157,8 +145,6 @@ START_TEST(reads_u64)
     ck_assert_uint_eq(value, u64s[_i].ok ? u64s[_i].value : 4711);
 }
 
-END_TEST
-
 static const struct {
     const char *s;
     int64_t value;
@@ -184,8 +170,6 @@ START_TEST(reads_i64)
     ck_assert(str_to_i64(str_of(i64s[_i].s), &value) == i64s[_i].ok);
     ck_assert_int_eq(value, i64s[_i].ok ? i64s[_i].value : 4711);
 }
-
-END_TEST
 
 static const struct {
     struct str s;
@@ -231,8 +215,6 @@ START_TEST(reads_utf8)
     ck_assert_uint_eq(rune, characters[_i].n > 0 ? characters[_i].rune : 4711);
 }
 
-END_TEST
-
 /* Of any length: neither a byte too few nor too many, in either string. */
 START_TEST(copies_short_strings)
 {
@@ -251,8 +233,6 @@ START_TEST(copies_short_strings)
     }
 }
 
-END_TEST
-
 START_TEST(stores_one_behind_the_other)
 {
     char room[8] = "........";
@@ -269,8 +249,6 @@ START_TEST(stores_one_behind_the_other)
     ck_assert_ptr_eq(at, room + 5);
     ck_assert_mem_eq(room, "abc\0d...", 8);
 }
-
-END_TEST
 
 static const struct {
     const char *s;
@@ -294,8 +272,6 @@ START_TEST(cuts_between_characters)
 {
     ck_assert_str_is(str_head(str_of(heads[_i].s), heads[_i].max), heads[_i].head);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -145,8 +145,6 @@ START_TEST(a_node_is_refused_where_the_plugin_could_swap)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The containers of a node with late binding get their cards by their IDs: none is swapped there,
  * so each verdict is as without the guard. */
 START_TEST(a_node_with_late_binding_is_not_guarded)
@@ -183,8 +181,6 @@ START_TEST(a_node_with_late_binding_is_not_guarded)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Verdicts from the node's sums must equal verdicts from its cards. */
 START_TEST(a_simple_request_is_evaluated_alike)
 {
@@ -208,8 +204,6 @@ START_TEST(a_simple_request_is_evaluated_alike)
               fit_node(node_of(&r, "n"), &evaluation) == VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* cardpack-node writes the cards of two pods anew. Between the writes a card seems to have room. */
 START_TEST(a_node_with_an_exchange_takes_no_pod)
@@ -246,8 +240,6 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The annotation on a pod of a node without cardpack-node would stay there. */
 START_TEST(an_exchange_needs_the_program_that_ends_it)
 {
@@ -262,8 +254,6 @@ START_TEST(an_exchange_needs_the_program_that_ends_it)
     ck_assert_int_eq(fit_node(node_of(&r, "n"), &evaluation), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* cardpack-node would never remove the annotation from a pod that has none of its cards. */
 START_TEST(a_pod_of_another_plugin_exchanges_none)
@@ -284,8 +274,6 @@ START_TEST(a_pod_of_another_plugin_exchanges_none)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(one_card_has_none_to_swap_for)
 {
     struct rig r;
@@ -299,8 +287,6 @@ START_TEST(one_card_has_none_to_swap_for)
     ck_assert_int_eq(fit_fixture_evaluate(&r, &asks, &at), VERDICT_FITS);
     rig_done(&r);
 }
-
-END_TEST
 
 /* It counts from the reservation on. A reservation is not sent while its pod could be swapped. */
 START_TEST(a_reservation_waits_as_well)
@@ -328,8 +314,6 @@ START_TEST(a_reservation_waits_as_well)
     rig_done(&r);
 }
 
-END_TEST
-
 /* It was acknowledged for the container of another pod, which has ended since. */
 START_TEST(what_was_taken_by_one_that_ended_is_remembered)
 {
@@ -349,8 +333,6 @@ START_TEST(what_was_taken_by_one_that_ended_is_remembered)
     is_only(&r, asks, ANY);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A pod that will soon not be in conflict is not evicted for that. */
 START_TEST(no_waiting_pod_is_evicted)
@@ -383,8 +365,6 @@ START_TEST(no_waiting_pod_is_evicted)
     rig_done(&r);
 }
 
-END_TEST
-
 /* What-if: each replica comes after the plugin has served the one before it. */
 START_TEST(replicas_wait_for_pods_that_are_there_alone)
 {
@@ -410,8 +390,6 @@ START_TEST(replicas_wait_for_pods_that_are_there_alone)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(a_swap_is_foreseen)
 {
     struct rig r;
@@ -436,8 +414,6 @@ START_TEST(a_swap_is_foreseen)
     ck_assert_uint_lt(score_favoured(score_share(&a, 1, POLICY_BINPACK)), SCORE_BEST);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

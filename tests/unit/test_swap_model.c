@@ -423,8 +423,6 @@ START_TEST(with_require_no_container_gets_another_card)
     ck_assert_uint_gt(swaps, 0); /* without the guard, some swaps happen */
 }
 
-END_TEST
-
 START_TEST(with_prefer_it_never_happens_more_often)
 {
     uint64_t seed = seeded_setting("CARDPACK_SEED", 1);
@@ -433,8 +431,6 @@ START_TEST(with_prefer_it_never_happens_more_often)
         (void)play(seed + i, SWAP_GUARD_PREFER, wrong);
     ck_assert_uint_gt(wrong[0], wrong[1]);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -50,8 +50,6 @@ START_TEST(printable)
     ck_assert_uint_eq(text_width(shown), texts[_i].width);
 }
 
-END_TEST
-
 static void fill(struct table *t)
 {
     table_init(t, &arena);
@@ -77,8 +75,6 @@ START_TEST(aligned)
                                     "n      12345\n");
 }
 
-END_TEST
-
 START_TEST(without_heads)
 {
     struct table t;
@@ -87,8 +83,6 @@ START_TEST(without_heads)
     ck_assert_str_is(buf_str(&out), "n\xc3\xb6      16   ok\n"
                                     "n    12345\n");
 }
-
-END_TEST
 
 /* Colours have no width: without their codes the text is the same. */
 START_TEST(colored)
@@ -101,8 +95,6 @@ START_TEST(colored)
                      "n\xc3\xb6        \033[32m16\033[0m   ok\n"
                      "n      \033[31m12345\033[0m\n");
 }
-
-END_TEST
 
 /* When the arena is full the caller sees it, and no half table is printed. */
 START_TEST(too_large)
@@ -119,8 +111,6 @@ START_TEST(too_large)
     ck_assert_uint_eq(out.n, 0);
     arena_done(&small);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -60,8 +60,6 @@ START_TEST(resources_of_nvidias_plugin_count)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A plugin's own names are known by the setting card-resources. */
 static const struct {
     const char *setting;
@@ -95,8 +93,6 @@ START_TEST(names_of_the_setting_count)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The reverse: such a pod gets no node with pods that share cards, and none asks for both. */
 START_TEST(they_get_no_shared_node)
 {
@@ -117,8 +113,6 @@ START_TEST(they_get_no_shared_node)
     ck_assert_int_eq(fit_of(&r, ONE(VGPU("1", "1") "," GPU), "n", &there), VERDICT_SHARED);
     rig_done(&r);
 }
-
-END_TEST
 
 /* The kubelet gives a pod nothing of a resource that the node does not have. What it has with 0 may
  * be of a plugin that is gone, whose pods still run. */
@@ -185,8 +179,6 @@ START_TEST(what_the_node_does_not_have_is_not_held)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A node that can't be read has no cards, but its pods may have. */
 START_TEST(an_unreadable_node_may_have_anything)
 {
@@ -201,8 +193,6 @@ START_TEST(an_unreadable_node_may_have_anything)
     ck_assert_int_eq(fit_of(&r, ONE(GPU), "n", &there), VERDICT_SHARED);
     rig_done(&r);
 }
-
-END_TEST
 
 /* What is no card in an annotation with cards hides none of the others. */
 static const struct held_case held[] = {
@@ -257,8 +247,6 @@ START_TEST(every_card_of_a_list_is_taken)
     expect_held(&held[_i]);
 }
 
-END_TEST
-
 #define CORES_HAMI(n) "\"nvidia.com/gpucores\":\"" n "\""
 #define CORES_VGPU(n) "\"volcano.sh/vgpu-cores\":\"" n "\""
 
@@ -312,8 +300,6 @@ START_TEST(no_part_of_a_card_whose_compute_is_sold_out)
     rig_done(&r);
 }
 
-END_TEST
-
 /* Which names of NVIDIA's plugin a claim serves, by the pod's status. */
 static const struct {
     const char *status;
@@ -348,8 +334,6 @@ START_TEST(a_status_says_what_a_claim_serves)
     ck_assert_uint_eq(pod.claims, statuses[_i].claims);
     arena_done(&arena);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -38,8 +38,6 @@ START_TEST(whom_it_lets_in)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 /* If another check may admit the client, the handshake succeeds, and the fault is reported. */
 START_TEST(whom_it_leaves_to_others)
 {
@@ -58,8 +56,6 @@ START_TEST(whom_it_leaves_to_others)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(large_bodies)
 {
     static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 250000, 8U << 20};
@@ -74,8 +70,6 @@ START_TEST(large_bodies)
     }
     tls_fixture_close(&s);
 }
-
-END_TEST
 
 /* The handler suspends the connections, as they were suspended during their handshake. */
 START_TEST(answers_that_come_later)
@@ -106,8 +100,6 @@ START_TEST(answers_that_come_later)
     }
     tls_fixture_close(&s);
 }
-
-END_TEST
 
 static const struct {
     const char *cert;
@@ -153,8 +145,6 @@ START_TEST(files_that_cannot_be_used)
     ck_assert_ptr_null(strstr(e.text, "BEGIN"));
 }
 
-END_TEST
-
 START_TEST(what_is_known_of_a_certificate)
 {
     struct path paths[2];
@@ -170,8 +160,6 @@ START_TEST(what_is_known_of_a_certificate)
         tls_free(tls);
     }
 }
-
-END_TEST
 
 /* A chain is valid until its first certificate expires, whichever that is. */
 START_TEST(an_intermediate_that_ends_before_its_leaf)
@@ -193,8 +181,6 @@ START_TEST(an_intermediate_that_ends_before_its_leaf)
     /* Both were made within a few minutes: the leaf is valid for some 19 days more. */
     ck_assert_int_gt(expires_s[0] - expires_s[1], INT64_C(18) * 86400);
 }
-
-END_TEST
 
 START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
 {
@@ -218,8 +204,6 @@ START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 START_TEST(what_cannot_be_used_changes_nothing)
 {
     struct tls_fixture s;
@@ -241,8 +225,6 @@ START_TEST(what_cannot_be_used_changes_nothing)
     ck_assert_uint_eq(ask(&s), 200);
     tls_fixture_close(&s);
 }
-
-END_TEST
 
 /*
  * The CA list that last checked the client is freed, and the new one may have the same address:
@@ -274,8 +256,6 @@ START_TEST(every_new_ca_verifies_again)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 /* The connection began while the client's CA was valid: its next request is refused. */
 START_TEST(a_ca_that_is_gone_admits_nobody)
 {
@@ -294,8 +274,6 @@ START_TEST(a_ca_that_is_gone_admits_nobody)
     ck_assert_uint_eq(ask(&s), 200);
     tls_fixture_close(&s);
 }
-
-END_TEST
 
 static enum errc without_memory(void *ctx)
 {
@@ -316,8 +294,6 @@ START_TEST(memory_runs_out)
 {
     ck_assert_uint_gt(fail_alloc_each(without_memory, NULL), 4);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -61,8 +61,6 @@ START_TEST(a_handshake_has_a_deadline)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 struct turns {
     struct loop_hook hook;
     size_t n;
@@ -116,8 +114,6 @@ START_TEST(half_a_handshake_costs_nothing)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 /* This process' end of the connection whose other end is `peer`; -1: none. */
 static int other_end_of(int peer)
 {
@@ -151,8 +147,6 @@ START_TEST(no_piece_of_a_handshake_waits_for_an_ack)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 static const struct str strange[] = {
     {"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27},
     {"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00", 10},
@@ -175,8 +169,6 @@ START_TEST(what_is_no_handshake_is_cut)
     raw_conn_close(&p);
     tls_fixture_close(&s);
 }
-
-END_TEST
 
 static void serve_streams(struct tls_fixture *s)
 {
@@ -237,8 +229,6 @@ START_TEST(a_stream_ends_with_its_certificate)
     tls_fixture_close(&s);
 }
 
-END_TEST
-
 /* Shutdown with handshakes under way, kept connections and a replaced certificate: nothing
  * leaks. */
 START_TEST(an_end_amid_everything)
@@ -263,8 +253,6 @@ START_TEST(an_end_amid_everything)
     }
     tls_fixture_close(&s);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -75,8 +75,6 @@ START_TEST(who_is_admitted)
     tokens_done(&t);
 }
 
-END_TEST
-
 static const struct {
     struct str file;
     enum errc code;
@@ -102,8 +100,6 @@ START_TEST(files_that_hold_none)
     ck_assert_str_eq(e.text, expected);
 }
 
-END_TEST
-
 START_TEST(a_file_that_is_replaced)
 {
     struct tokens t;
@@ -128,8 +124,6 @@ START_TEST(a_file_that_is_replaced)
     ck_assert(tokens_admit(&t, STR("Bearer " FIRST)));
     tokens_done(&t);
 }
-
-END_TEST
 
 /* The pipe's writer may never come: cardpack waits for it only at the start, when no request
  * waits. */
@@ -158,8 +152,6 @@ START_TEST(a_pipe_is_read_once)
     tokens_done(&t);
 }
 
-END_TEST
-
 static enum errc without_memory(void *ctx)
 {
     struct tokens t;
@@ -175,8 +167,6 @@ START_TEST(memory_runs_out)
     put(STR(FIRST));
     ck_assert_uint_gt(fail_alloc_each(without_memory, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

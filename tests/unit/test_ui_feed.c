@@ -192,8 +192,6 @@ START_TEST(a_page_comes_to_show_what_is)
     close_stage(&g);
 }
 
-END_TEST
-
 /* More objects are deleted than names are kept: the page starts again, once. */
 START_TEST(when_too_many_go_it_begins_anew)
 {
@@ -218,8 +216,6 @@ START_TEST(when_too_many_go_it_begins_anew)
     ui_client_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 START_TEST(the_oldest_pods_are_shown_and_all_counted)
 {
@@ -254,8 +250,6 @@ START_TEST(the_oldest_pods_are_shown_and_all_counted)
     close_stage(&g);
 }
 
-END_TEST
-
 static void expect_node(const struct ui_fixture *g, const char *name, const char *text, bool has)
 {
     struct buf out;
@@ -286,8 +280,6 @@ START_TEST(a_node_with_less_left_than_its_cards_says_so)
     close_stage(&g);
 }
 
-END_TEST
-
 /* A page that is open gets the figures when they come, and the node without them when they are too
  * old. */
 START_TEST(what_is_really_used_comes_and_goes)
@@ -312,8 +304,6 @@ START_TEST(what_is_really_used_comes_and_goes)
     ui_client_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 static bool has_waste(void *ctx)
 {
@@ -340,8 +330,6 @@ START_TEST(the_waste_is_told_once_it_is_known)
     ui_client_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 /* The limits of entries, and of "*" for a namespace with pods; a namespace without limits is left
  * out. */
@@ -388,8 +376,6 @@ START_TEST(quotas_have_their_usage)
     close_stage(&g);
 }
 
-END_TEST
-
 /* With more quotas than a page shows, the first by name are shown and all are counted. */
 START_TEST(quotas_have_a_ceiling)
 {
@@ -419,8 +405,6 @@ START_TEST(quotas_have_a_ceiling)
     buf_done(&out);
     close_stage(&g);
 }
-
-END_TEST
 
 /* The ring keeps the last 60 samples, with the figures of inspect. */
 START_TEST(the_last_hour_is_kept)
@@ -469,8 +453,6 @@ START_TEST(the_last_hour_is_kept)
     close_stage(&g);
 }
 
-END_TEST
-
 START_TEST(so_many_pages_and_no_more)
 {
     struct ui_fixture g;
@@ -499,8 +481,6 @@ START_TEST(so_many_pages_and_no_more)
         ui_client_close(&p[i]);
     close_stage(&g);
 }
-
-END_TEST
 
 static bool right_or_cut(void *ctx)
 {
@@ -545,8 +525,6 @@ START_TEST(without_memory_a_page_is_cut_or_right)
     ui_client_close(&p);
     close_stage(&g);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -46,8 +46,6 @@ START_TEST(reasons_have_a_ceiling)
     ck_assert_ptr_null(ui_reasons_get(&reasons, STR("p-10")));
 }
 
-END_TEST
-
 #define TWO_MODELS                                                       \
     NODE(.mem = S("40"), CARDS({.index = 0, .mem = 8, .model = S("T4")}, \
                                {.index = 1, .mem = 32, .model = S("A100")}))
@@ -103,8 +101,6 @@ START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
     arena_done(&arena);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

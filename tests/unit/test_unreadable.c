@@ -100,8 +100,6 @@ START_TEST(any_depth_below_a_managed_field)
     stage_close(&s);
 }
 
-END_TEST
-
 START_TEST(any_bytes_in_a_managed_field)
 {
     struct stage s;
@@ -111,8 +109,6 @@ START_TEST(any_bytes_in_a_managed_field)
     ck_assert(holds_card(&s) && s.in.n_unreadable == 0);
     stage_close(&s);
 }
-
-END_TEST
 
 /* etcd's limit lets some 10,000 containers through, an API server's own 30,000. */
 START_TEST(any_number_of_containers)
@@ -133,8 +129,6 @@ START_TEST(any_number_of_containers)
     buf_done(&list);
     stage_close(&s);
 }
-
-END_TEST
 
 static void put_containers(struct buf *out, const char *list, size_t n, const char *amounts)
 {
@@ -165,8 +159,6 @@ START_TEST(any_number_of_containers_of_both_kinds)
     stage_close(&s);
 }
 
-END_TEST
-
 /* Not stored by any API server: a field that is needed has another type. */
 static struct str broken_pod(struct stage *s, const char *phase, const char *node)
 {
@@ -193,8 +185,6 @@ START_TEST(a_bound_pod_that_is_not_read_closes_its_node)
     stage_close(&s);
 }
 
-END_TEST
-
 START_TEST(what_it_held_stays_charged)
 {
     struct stage s;
@@ -208,8 +198,6 @@ START_TEST(what_it_held_stays_charged)
     ck_assert_ptr_nonnull(cache_pod(&s.rig.cache, STR("u")));
     stage_close(&s);
 }
-
-END_TEST
 
 static void expect_released(struct stage *s)
 {
@@ -234,8 +222,6 @@ START_TEST(it_is_released_when_it_ends_or_goes)
     stage_close(&s);
 }
 
-END_TEST
-
 START_TEST(a_pending_pod_that_is_not_read_closes_nothing)
 {
     struct stage s;
@@ -244,8 +230,6 @@ START_TEST(a_pending_pod_that_is_not_read_closes_nothing)
     ck_assert_int_eq(verdict_of(&s, "16"), VERDICT_FITS);
     stage_close(&s);
 }
-
-END_TEST
 
 START_TEST(a_pod_without_a_uid_tears_the_list)
 {
@@ -256,8 +240,6 @@ START_TEST(a_pod_without_a_uid_tears_the_list)
     ck_assert(s.in.torn[CACHE_PODS] && holds_card(&s));
     stage_close(&s);
 }
-
-END_TEST
 
 START_TEST(a_node_that_is_not_read_has_no_cards)
 {
@@ -271,8 +253,6 @@ START_TEST(a_node_that_is_not_read_has_no_cards)
     stage_close(&s);
 }
 
-END_TEST
-
 /* Its devices are not known, so nothing may be decided. */
 START_TEST(a_claim_that_is_not_read_tears_the_list)
 {
@@ -284,8 +264,6 @@ START_TEST(a_claim_that_is_not_read_tears_the_list)
     ck_assert(s.in.torn[CACHE_CLAIMS]);
     stage_close(&s);
 }
-
-END_TEST
 
 int main(void)
 {

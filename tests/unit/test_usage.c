@@ -50,8 +50,6 @@ START_TEST(differences_are_written_and_read)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(what_it_writes_it_reads)
 {
     struct arena a;
@@ -81,8 +79,6 @@ START_TEST(what_it_writes_it_reads)
     buf_done(&out);
     arena_done(&a);
 }
-
-END_TEST
 
 #define SEEN "\"seen\":\"2026-11-25T19:20:00Z\""
 #define CARD "{\"index\":0,\"usedMiB\":1,\"totalMiB\":2"
@@ -166,8 +162,6 @@ START_TEST(reads_a_text_or_says_what_is_wrong)
     arena_done(&a);
 }
 
-END_TEST
-
 static const char *const names[] = {"uid", "namespace", "name"};
 
 START_TEST(a_name_has_a_ceiling)
@@ -189,8 +183,6 @@ START_TEST(a_name_has_a_ceiling)
     arena_done(&a);
 }
 
-END_TEST
-
 START_TEST(a_text_has_a_ceiling)
 {
     static char text[LIMIT_USAGE_TEXT + 1];
@@ -205,8 +197,6 @@ START_TEST(a_text_has_a_ceiling)
     ck_assert_str_eq(e.text, "has 262145 bytes: 262144 at most");
     arena_done(&a);
 }
-
-END_TEST
 
 enum {
     MANY = 1001
@@ -248,8 +238,6 @@ START_TEST(the_last_pods_are_left_out_where_there_are_too_many)
     buf_done(&out);
 }
 
-END_TEST
-
 START_TEST(a_text_with_too_many_pods_is_refused)
 {
     struct arena a;
@@ -268,8 +256,6 @@ START_TEST(a_text_with_too_many_pods_is_refused)
     buf_done(&text);
 }
 
-END_TEST
-
 static enum errc read_example(void *ctx)
 {
     struct arena a;
@@ -286,8 +272,6 @@ START_TEST(survives_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_example, NULL), 0);
 }
-
-END_TEST
 
 int main(void)
 {

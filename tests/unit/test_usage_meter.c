@@ -196,8 +196,6 @@ START_TEST(pods_and_others)
     ck_assert_int_eq(uses("u1", 0), -2);
 }
 
-END_TEST
-
 /* The container of the process may be any pod's, as long as no status has its ID: no pod without a
  * process uses 0 then. */
 START_TEST(a_container_that_is_not_known_yet)
@@ -214,8 +212,6 @@ START_TEST(a_container_that_is_not_known_yet)
     rounds();
     ck_assert_int_eq(uses("u2", 0), 50);
 }
-
-END_TEST
 
 /* The process of a container that no status has may be the pod's: then its figure is the least. */
 START_TEST(an_event_says_what_is_known)
@@ -244,8 +240,6 @@ START_TEST(an_event_says_what_is_known)
     ck_assert_msg(strstr(text, cases[_i].text) != NULL, "%s", text);
 }
 
-END_TEST
-
 /* Clients of MPS are in a list of their own; a process may be in both. */
 START_TEST(clients_of_mps)
 {
@@ -258,8 +252,6 @@ START_TEST(clients_of_mps)
     ck_assert_int_eq(uses("u2", 0), 1000);
     ck_assert_uint_eq(usage_meter_tally(t.meter)->cards[0].other >> 20, 5000);
 }
-
-END_TEST
 
 /* The program is not in the host's PID namespace. */
 START_TEST(blind)
@@ -282,8 +274,6 @@ START_TEST(blind)
     ck_assert_int_eq(uses("u1", 0), 0);
 }
 
-END_TEST
-
 /* More than are read in one turn of the loop. */
 START_TEST(many_processes)
 {
@@ -305,8 +295,6 @@ START_TEST(many_processes)
     ck_assert_int_eq(uses("u2", 0), 500);
 }
 
-END_TEST
-
 START_TEST(a_lost_card)
 {
     NODE("101", ID("1"));
@@ -321,8 +309,6 @@ START_TEST(a_lost_card)
         ck_assert(l->cards[i].index == 1 || !l->cards[i].known);
 }
 
-END_TEST
-
 START_TEST(a_driver_that_hangs)
 {
     NODE("101", ID("1"));
@@ -334,8 +320,6 @@ START_TEST(a_driver_that_hangs)
     put("world", CARD0 "process pid=101 mib=2000\n" CARD1);
     run_while(t.loop, uses("u1", 0) != 2000);
 }
-
-END_TEST
 
 /* The thread waits for events between two requests, as long as it likes: 200 ms here, a second as a
  * rule. A round is one such wait, and not one for each card. */
@@ -349,8 +333,6 @@ START_TEST(a_round_of_many_cards_waits_once)
     ck_assert_uint_lt(loop_now_ms(t.loop) - began_ms, 32 * 200 / 2);
     ck_assert_uint_eq(usage_meter_counts(t.meter).failures, 0);
 }
-
-END_TEST
 
 int main(void)
 {

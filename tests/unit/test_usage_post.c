@@ -150,8 +150,6 @@ START_TEST(is_made_and_written)
     ck_assert_uint_eq(usage_post_counts(t.post).failures, 0);
 }
 
-END_TEST
-
 START_TEST(at_most_every_minute)
 {
     for (unsigned i = 0; i < 60; i++) { /* ten minutes, always another figure */
@@ -162,8 +160,6 @@ START_TEST(at_most_every_minute)
     ck_assert_uint_le(t.calls, 12);
 }
 
-END_TEST
-
 START_TEST(at_least_every_five_minutes)
 {
     rounds(1);
@@ -171,8 +167,6 @@ START_TEST(at_least_every_five_minutes)
     ck_assert_uint_ge(t.calls, 2 + 6);
     ck_assert_uint_le(t.calls, 2 + 7);
 }
-
-END_TEST
 
 START_TEST(is_tried_again)
 {
@@ -187,8 +181,6 @@ START_TEST(is_tried_again)
     ck_assert_int_eq(text_has(), 7000);
 }
 
-END_TEST
-
 /* It was deleted by another program. */
 START_TEST(is_made_again)
 {
@@ -198,8 +190,6 @@ START_TEST(is_made_again)
     rounds(31);
     ck_assert_int_eq(text_has(), 1000);
 }
-
-END_TEST
 
 static enum errc open_once(void *ctx)
 {
@@ -224,8 +214,6 @@ START_TEST(without_memory)
         ck_assert_int_eq(text_has(), (long)t.used);
     }
 }
-
-END_TEST
 
 int main(void)
 {

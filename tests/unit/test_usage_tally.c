@@ -132,8 +132,6 @@ START_TEST(adds_up)
     is("c@0:0/2048 ");
 }
 
-END_TEST
-
 START_TEST(what_is_not_known)
 {
     usage_tally_round_begin(&t);
@@ -184,8 +182,6 @@ START_TEST(what_is_not_known)
     ck_assert(!t.cards[0].known);
 }
 
-END_TEST
-
 static void sample(uint64_t used)
 {
     begin(0);
@@ -223,8 +219,6 @@ START_TEST(over_the_share)
     ck_assert_str_eq(told, "a@0:9100>8192 a@0:8192>8192 a@0:9999>8192 ");
 }
 
-END_TEST
-
 /* Its process and its promise go and come again: that is no new pod. */
 START_TEST(told_is_remembered)
 {
@@ -243,8 +237,6 @@ START_TEST(told_is_remembered)
     end(0);
     ck_assert_uint_eq(t.n_uses, 0);
 }
-
-END_TEST
 
 START_TEST(not_over)
 {
@@ -273,8 +265,6 @@ START_TEST(not_over)
     ck_assert_str_eq(told, "b@0:200>100 b@1:200>100 ");
 }
 
-END_TEST
-
 /* What is known is more than the share, whatever the rest is. */
 START_TEST(a_part_alone_is_over)
 {
@@ -292,8 +282,6 @@ START_TEST(a_part_alone_is_over)
     ck_assert_str_eq(told, "a@0:+200>100 ");
 }
 
-END_TEST
-
 /* A pod with a share of another card has none of this one. */
 START_TEST(no_share_of_this_card)
 {
@@ -308,8 +296,6 @@ START_TEST(no_share_of_this_card)
     is("a@1:300/0 ");
     ck_assert_str_eq(told, "a@1:300>0 ");
 }
-
-END_TEST
 
 /* ---- the text ---- */
 
@@ -344,8 +330,6 @@ START_TEST(view)
             "{\"uid\":\"a\",\"namespace\":\"ns\",\"name\":\"a\",\"card\":2,\"usedMiB\":300},"
             "{\"uid\":\"c\",\"namespace\":\"ns\",\"name\":\"c\",\"card\":2,\"usedMiB\":0}]}");
 }
-
-END_TEST
 
 static void two(uint64_t a, uint64_t b, uint64_t used)
 {
@@ -392,8 +376,6 @@ START_TEST(changed)
     ck_assert(!usage_tally_changed(&t));
 }
 
-END_TEST
-
 START_TEST(one_pod_of_a_name)
 {
     const struct usage_owner old = {STR("1"), STR("ns"), STR("db-0")};
@@ -409,8 +391,6 @@ START_TEST(one_pod_of_a_name)
     ck_assert_str_is(t.uses[0]->pod.uid, "2");
 }
 
-END_TEST
-
 START_TEST(too_many)
 {
     char uid[16];
@@ -424,8 +404,6 @@ START_TEST(too_many)
     ck_assert_uint_eq(t.n_uses, USAGE_PODS_MAX);
     ck_assert_uint_eq(t.left_out, 3);
 }
-
-END_TEST
 
 static enum errc scenario(void *ctx)
 {
@@ -450,8 +428,6 @@ START_TEST(without_memory)
 {
     ck_assert_uint_ge(fail_alloc_each(scenario, NULL), 3);
 }
-
-END_TEST
 
 int main(void)
 {

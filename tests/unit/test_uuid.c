@@ -44,8 +44,6 @@ START_TEST(a_text_has_a_kind)
     ck_assert_str_is(uuid_unpack(kinds[_i].kind, bytes, &room), kinds[_i].text);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("uuid");

@@ -60,8 +60,6 @@ START_TEST(a_block_has_the_texts)
     free(block);
 }
 
-END_TEST
-
 /* A MIG device is no GPU, though its bytes may be those of one. */
 START_TEST(the_kind_counts)
 {
@@ -71,8 +69,6 @@ START_TEST(the_kind_counts)
     ck_assert_uint_eq(uuids_find(block, 2, STR(MIG)), 2);
     ck_assert_uint_eq(uuids_find(block, 2, STR(GPU)), 0);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -44,8 +44,6 @@ START_TEST(a_duration)
     ck_assert(value_read_duration(buf_str(&out), &ms) && ms == durations[_i].ms);
 }
 
-END_TEST
-
 static const struct {
     const char *text;
     bool reads;
@@ -82,8 +80,6 @@ START_TEST(a_size)
     ck_assert(value_read_size(buf_str(&out), &n) && n == sizes[_i].bytes);
 }
 
-END_TEST
-
 static const struct {
     const char *address;
     bool loopback;
@@ -109,8 +105,6 @@ START_TEST(loopback)
     ck_assert(value_is_loopback(address) == addresses[_i].loopback);
 }
 
-END_TEST
-
 /* A word is found whole, has its index, and prints as it reads. */
 START_TEST(a_word)
 {
@@ -130,8 +124,6 @@ START_TEST(a_word)
     value_put_words(&all, "on");
     ck_assert_str_is(buf_str(&all), "on");
 }
-
-END_TEST
 
 int main(void)
 {

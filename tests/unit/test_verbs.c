@@ -89,8 +89,6 @@ START_TEST(who_has_to_go)
     stage_close();
 }
 
-END_TEST
-
 /*
  * One eviction of a or c is allowed. The scheduler's victim on m is a, but a is on n: its eviction
  * does not free m, so it must not use up the eviction that c needs.
@@ -116,8 +114,6 @@ START_TEST(a_victim_on_another_node_uses_up_no_budget)
     stage_close();
 }
 
-END_TEST
-
 /* ---- before it is ready ---- */
 
 START_TEST(what_is_not_ready_decides_nothing)
@@ -141,8 +137,6 @@ START_TEST(what_is_not_ready_decides_nothing)
     stage_close();
 }
 
-END_TEST
-
 /* ---- filter and prioritize ---- */
 
 START_TEST(the_outcome_of_a_filter)
@@ -157,8 +151,6 @@ START_TEST(the_outcome_of_a_filter)
     ck_assert_uint_eq(s.service.metrics.verdicts[VERDICT_NO_CARD_FREE], 2);
     stage_close();
 }
-
-END_TEST
 
 static uint64_t steps_with_shortlist(unsigned shortlist, const char *answer)
 {
@@ -201,8 +193,6 @@ START_TEST(a_shortlist_costs_only_where_it_is_shorter)
     stage_close();
 }
 
-END_TEST
-
 /* Nodes that are not feasible get 0, and do not affect the levels of the feasible ones. */
 START_TEST(nodes_that_do_not_fit_are_no_levels)
 {
@@ -213,8 +203,6 @@ START_TEST(nodes_that_do_not_fit_are_no_levels)
             OUTCOME_OK);
     stage_close();
 }
-
-END_TEST
 
 /* A quarter of a card is 4 on n and 8 on wide; their usage is equal otherwise, so wide becomes
  * fuller. */
@@ -246,8 +234,6 @@ START_TEST(a_percentage_is_scored_by_what_it_costs_there)
     stage_close();
 }
 
-END_TEST
-
 /* A pod's place is where it holds cards already, whatever it asks for now. */
 START_TEST(a_pod_has_its_place_on_one_node)
 {
@@ -260,8 +246,6 @@ START_TEST(a_pod_has_its_place_on_one_node)
     ck_assert_uint_eq(s.service.metrics.verdicts[VERDICT_HELD_ELSEWHERE], 1);
     stage_close();
 }
-
-END_TEST
 
 /* ---- whole cards of the other device plugin ---- */
 
@@ -304,8 +288,6 @@ START_TEST(a_whole_card_needs_no_shared_one)
             OUTCOME_OK);
     stage_close();
 }
-
-END_TEST
 
 /* ---- reasons ---- */
 
@@ -379,8 +361,6 @@ START_TEST(a_reason_quotes_no_percent_sign)
     stage_close();
 }
 
-END_TEST
-
 static struct str reason_of_verdict(void *ctx, size_t i, bool *ret_common)
 {
     static char bytes[512];
@@ -406,8 +386,6 @@ START_TEST(the_reason_of_a_verdict_has_no_percent_sign)
     has_no_format(buf_cstr(&out), verdict_name(v));
     buf_done(&out);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -63,8 +63,6 @@ START_TEST(a_pod_without_cards_leaves_the_cores_beside_cards)
     stage_close();
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("verbs_costs");

@@ -39,8 +39,6 @@ START_TEST(reads_what_a_node_has)
     node_row_check(&nodes[_i]);
 }
 
-END_TEST
-
 static void set_table(struct rig *r, const char *table)
 {
     struct object o;
@@ -82,8 +80,6 @@ START_TEST(uuids_are_found_again)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A reservation names its cards by UUID, too: it moves with them, and fails if one is gone. */
 START_TEST(a_reservation_follows_its_card)
 {
@@ -103,8 +99,6 @@ START_TEST(a_reservation_follows_its_card)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Volcano's plugin may give a pod's cards to the next one that asks, even if the pod runs with the
  * cards of another pod. One that has ended holds nothing: a_later_pod_has_a_later_second. */
@@ -133,8 +127,6 @@ START_TEST(an_unserved_pod_waits_in_each_phase)
     }
     rig_done(&r);
 }
-
-END_TEST
 
 /* The kubelet calls the plugin for all containers before it sets startTime, and HAMi's plugin then
  * serves the pod that the lock names, whatever the annotations of another one are. Volcano's plugin
@@ -166,8 +158,6 @@ START_TEST(an_admitted_pod_waits_for_volcano_alone)
     rig_done(&r);
 }
 
-END_TEST
-
 static uint64_t reserve_second(struct rig *r, const char *uid)
 {
     struct object o;
@@ -195,8 +185,6 @@ START_TEST(a_later_pod_has_a_later_second)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(hami_cordons_cards_by_uuid)
 {
     struct rig r;
@@ -218,8 +206,6 @@ START_TEST(hami_cordons_cards_by_uuid)
     rig_done(&r);
 }
 
-END_TEST
-
 START_TEST(each_card_has_a_limit_of_pods)
 {
     struct rig r;
@@ -234,8 +220,6 @@ START_TEST(each_card_has_a_limit_of_pods)
     ck_assert_int_eq(fit_of(&r, ONE(VGPU("2", "1")), "n", &there), VERDICT_POD_LIMIT);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Of an odd size: HAMi's schedulers round down, so two halves fit. */
 START_TEST(parts_of_a_card_are_rounded_down)
@@ -256,8 +240,6 @@ START_TEST(parts_of_a_card_are_rounded_down)
     rig_done(&r);
 }
 
-END_TEST
-
 /* The kubelet asks for the number alone: without it the container gets no card and no limit. */
 START_TEST(memory_needs_a_number_of_cards)
 {
@@ -276,8 +258,6 @@ START_TEST(memory_needs_a_number_of_cards)
     ck_assert_int_eq(o.request.mem, 8);
     object_end(&o);
 }
-
-END_TEST
 
 START_TEST(its_reasons_are_the_plugins)
 {
@@ -298,8 +278,6 @@ START_TEST(its_reasons_are_the_plugins)
     rig_done(&r);
 }
 
-END_TEST
-
 /* A limit of 0 is none for the plugin's library. */
 START_TEST(a_part_is_never_nothing)
 {
@@ -314,8 +292,6 @@ START_TEST(a_part_is_never_nothing)
     ck_assert_int_eq(there.grants[0].mem, 1);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Compute that can't be read does not hide the memory, nor the other way round. */
 START_TEST(each_amount_counts_by_itself)
@@ -332,8 +308,6 @@ START_TEST(each_amount_counts_by_itself)
     ck_assert_uint_eq(node_of(&r, "n")->cards[1].cores, 30);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A pod's author may write the list of a pod that runs with the amounts of its spec. */
 START_TEST(a_list_never_counts_less_than_the_spec)
@@ -354,8 +328,6 @@ START_TEST(a_list_never_counts_less_than_the_spec)
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 16);
     rig_done(&r);
 }
-
-END_TEST
 
 /* A pod's annotations may have 256 KiB. The amounts of a list of that size count for the node. */
 START_TEST(a_huge_list_is_not_kept)
@@ -384,8 +356,6 @@ START_TEST(a_huge_list_is_not_kept)
     ck_assert_int_eq(node_of(&r, "n")->used, 0);
     rig_done(&r);
 }
-
-END_TEST
 
 /* Pods with cards in several containers, which HAMi's scheduler has bound. */
 static const struct {
@@ -475,8 +445,6 @@ START_TEST(charges_the_cards_of_each_container)
     rig_done(&r);
 }
 
-END_TEST
-
 /* With shrink-after-init a pod whose init containers are done holds what lasts, also if cards
  * change their places meanwhile. */
 START_TEST(init_containers_leave_their_cards)
@@ -512,8 +480,6 @@ START_TEST(init_containers_leave_their_cards)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 /* So does a pod that has cards in init containers alone. */
 static const struct {
@@ -557,8 +523,6 @@ START_TEST(init_containers_alone_leave_all)
     object_end(&o);
     rig_done(&r);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -48,8 +48,6 @@ START_TEST(a_list_is_for_the_card_as_it_was)
     rig_done(&r);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("vgpu_grown");

@@ -145,8 +145,6 @@ START_TEST(one_card)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(budgets_come_before_priority)
 {
     struct victims_rig s;
@@ -172,8 +170,6 @@ START_TEST(budgets_come_before_priority)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
 {
     struct victims_rig s;
@@ -198,8 +194,6 @@ START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(labels_are_those_of_the_last_object)
 {
     struct victims_rig s;
@@ -215,8 +209,6 @@ START_TEST(labels_are_those_of_the_last_object)
     ck_assert_str_eq(choose(&s), "a");
     victims_rig_done(&s);
 }
-
-END_TEST
 
 /* A pod with a bind under way may be unknown to the scheduler, so it is no victim; and a pod is
  * never evicted for itself. */
@@ -239,8 +231,6 @@ START_TEST(who_is_being_bound_stays)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(what_is_kept_for_others_is_taken)
 {
     struct victims_rig s;
@@ -261,8 +251,6 @@ START_TEST(what_is_kept_for_others_is_taken)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(a_node_that_is_none)
 {
     struct victims_rig s;
@@ -278,8 +266,6 @@ START_TEST(a_node_that_is_none)
     ck_assert_str_eq(choose(&s), "not_shared");
     victims_rig_done(&s);
 }
-
-END_TEST
 
 /* Then another pod on the card, or another card; and at last none. */
 START_TEST(who_is_spared_stays)
@@ -306,8 +292,6 @@ START_TEST(who_is_spared_stays)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 static enum errc scenario(void *ctx)
 {
     struct victims_rig *s = ctx;
@@ -330,7 +314,6 @@ START_TEST(without_memory)
     victims_rig_done(&s);
 }
 
-END_TEST
 int main(void)
 {
     Suite *suite = suite_create("victims");

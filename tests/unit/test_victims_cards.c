@@ -36,8 +36,6 @@ START_TEST(several_cards)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(containers_apart)
 {
     static const char *const fill[] = {"x", "y", "z"};
@@ -57,8 +55,6 @@ START_TEST(containers_apart)
     ck_assert_str_eq(choose(&s), "a c");
     victims_rig_done(&s);
 }
-
-END_TEST
 
 START_TEST(compute_and_groups)
 {
@@ -93,8 +89,6 @@ START_TEST(compute_and_groups)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 /* Without e its card has room for the other pod; without d too, that pod gets d's card. */
 START_TEST(room_for_others_on_another_card)
 {
@@ -112,8 +106,6 @@ START_TEST(room_for_others_on_another_card)
     victims_rig_done(&s);
 }
 
-END_TEST
-
 START_TEST(who_holds_of_both_kinds)
 {
     struct victims_rig s;
@@ -126,8 +118,6 @@ START_TEST(who_holds_of_both_kinds)
     ck_assert_str_eq(choose(&s), "a c");
     victims_rig_done(&s);
 }
-
-END_TEST
 
 /* Too many sets to try all. The cards are tried one by one, so it finds the one small pod. */
 START_TEST(the_cheap_cards_of_many)
@@ -152,8 +142,6 @@ START_TEST(the_cheap_cards_of_many)
     ck_assert_str_eq(choose(&s), "a b");
     victims_rig_done(&s);
 }
-
-END_TEST
 
 /* With no more steps than for the first set, the result is still a set in which each victim is
  * needed. */
@@ -183,7 +171,6 @@ START_TEST(tired_it_takes_what_it_has)
     victims_rig_done(&s);
 }
 
-END_TEST
 int main(void)
 {
     Suite *suite = suite_create("victims_cards");

@@ -261,8 +261,6 @@ START_TEST(no_set_is_better)
     ck_assert_msg(cases < 100 || helped > cases / 5, "only %u of the nodes need victims", helped);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("victims_model");

@@ -188,8 +188,6 @@ START_TEST(no_set_is_better)
     ck_assert_msg(cases < 100 || fewer > cases / 50, "only %u of the nodes are special", fewer);
 }
 
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("victims_turn");

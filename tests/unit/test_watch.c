@@ -74,8 +74,6 @@ START_TEST(test_event)
         ck_assert_str_is(ev.object, OBJECT);
 }
 
-END_TEST
-
 START_TEST(test_status)
 {
     static const struct {
@@ -115,8 +113,6 @@ START_TEST(test_status)
     ck_assert(str_eq(s.status, str_of(cases[_i].says)));
 }
 
-END_TEST
-
 /* An answer of 403 with this body. */
 START_TEST(test_failure_of_the_api_server)
 {
@@ -137,8 +133,6 @@ START_TEST(test_failure_of_the_api_server)
         ck_assert_msg(kube_status_is_failure(&s, 403) == cases[i].own, "%s", cases[i].body);
     }
 }
-
-END_TEST
 
 START_TEST(test_list_meta)
 {
@@ -167,8 +161,6 @@ START_TEST(test_list_meta)
     else
         ck_assert_uint_eq(m.next.n, 0);
 }
-
-END_TEST
 
 int main(void)
 {

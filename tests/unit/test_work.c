@@ -32,8 +32,6 @@ START_TEST(models_are_evaluated_as_without_a_memo)
     }
 }
 
-END_TEST
-
 START_TEST(a_model_is_evaluated_once)
 {
     static struct work w;
@@ -46,8 +44,6 @@ START_TEST(a_model_is_evaluated_once)
         ck_assert(work_allows_model(&w, list, STR("NVIDIA-A100-80GB")));
     ck_assert_uint_le(w.steps, once + UINT64_C(1000) * 3);
 }
-
-END_TEST
 
 /* Each pattern may be compared with the whole model. */
 START_TEST(a_model_costs_its_length_for_each_pattern)
@@ -62,8 +58,6 @@ START_TEST(a_model_costs_its_length_for_each_pattern)
     ck_assert_uint_le(w.steps, 5 * sizeof(model) / LIMIT_STEP_BYTES);
 }
 
-END_TEST
-
 /* A model costs the bytes that are compared: here nearly the whole piece at each place of it. */
 START_TEST(a_model_costs_what_is_compared)
 {
@@ -76,8 +70,6 @@ START_TEST(a_model_costs_what_is_compared)
     ck_assert_uint_ge(w.steps, (sizeof(model) - 40) * 40 / LIMIT_STEP_BYTES);
     ck_assert_uint_le(w.steps, sizeof(model) * 42 / LIMIT_STEP_BYTES);
 }
-
-END_TEST
 
 /* Another model is refused without a look at it, and the judgement is not remembered. */
 START_TEST(an_end_of_the_work_is_no_answer)
@@ -94,8 +86,6 @@ START_TEST(an_end_of_the_work_is_no_answer)
     work_begin(&w, 1);
     ck_assert(work_allows_model(&w, list, STR("a2")));
 }
-
-END_TEST
 
 static const char *const lists[] = {
     "",        "GPU-7",       "!GPU-7",         "GPU-7,!gpu-7", "gpu-1,GPU-2 , GPU-3,GPU-2,,",
@@ -120,8 +110,6 @@ START_TEST(uuids_are_evaluated_as_without_a_list_in_order)
               pattern_list_allows(str_of(lists[_i]), STR_NULL, false, &compared));
 }
 
-END_TEST
-
 /* As many UUIDs as a pod may name. */
 START_TEST(a_uuid_is_looked_up)
 {
@@ -143,8 +131,6 @@ START_TEST(a_uuid_is_looked_up)
     ck_assert_uint_le(w.steps, read + UINT64_C(256) * 8 * 2);
 }
 
-END_TEST
-
 /* Steps that one node leaves are for the other nodes; each has a minimum. */
 START_TEST(looks_are_shared)
 {
@@ -164,8 +150,6 @@ START_TEST(looks_are_shared)
     w.steps++;
     ck_assert(work_is_over(&w));
 }
-
-END_TEST
 
 int main(void)
 {

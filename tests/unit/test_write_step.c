@@ -133,8 +133,6 @@ START_TEST(one_row)
     }
 }
 
-END_TEST
-
 /* Neither pause grows without end, and both have jitter. */
 START_TEST(limits)
 {
@@ -160,8 +158,6 @@ START_TEST(limits)
     }
     ck_assert_uint_eq(a.delay_ms, WRITE_DRIFT_MAX_MS);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -72,8 +72,6 @@ START_TEST(good)
     buf_done(&out);
 }
 
-END_TEST
-
 static const struct {
     const char *yaml;
     enum errc code;
@@ -130,8 +128,6 @@ START_TEST(bad)
     buf_done(&out);
 }
 
-END_TEST
-
 static const struct {
     const char *text, *lines;
 } many[] = {
@@ -150,8 +146,6 @@ START_TEST(lines)
     ck_assert_str_is(read_text(&out, many[_i].text, true), many[_i].lines);
     buf_done(&out);
 }
-
-END_TEST
 
 static const struct {
     const char *text, *error;
@@ -174,8 +168,6 @@ START_TEST(bad_lines)
     ck_assert_str_eq(err.text, bad_many[_i].error);
     buf_done(&out);
 }
-
-END_TEST
 
 /* Writes open n times, "1", close n times. */
 static void put_nested(struct buf *b, size_t n, const char *open, const char *close)
@@ -216,8 +208,6 @@ START_TEST(depth)
     buf_done(&out);
 }
 
-END_TEST
-
 /* Nesting that only aliases add up to. */
 START_TEST(depth_through_aliases)
 {
@@ -240,8 +230,6 @@ START_TEST(depth_through_aliases)
     buf_done(&out);
 }
 
-END_TEST
-
 START_TEST(laughs)
 {
     struct err err = ERR_INIT;
@@ -262,8 +250,6 @@ START_TEST(laughs)
     buf_done(&text);
     buf_done(&out);
 }
-
-END_TEST
 
 /* The work is linear in keys and anchors; otherwise this takes minutes. */
 START_TEST(many_keys_and_anchors)
@@ -287,8 +273,6 @@ START_TEST(many_keys_and_anchors)
     buf_done(&out);
 }
 
-END_TEST
-
 START_TEST(too_many_anchors)
 {
     struct err err = ERR_INIT;
@@ -304,8 +288,6 @@ START_TEST(too_many_anchors)
     buf_done(&out);
 }
 
-END_TEST
-
 START_TEST(json_over_the_ceiling)
 {
     struct buf out;
@@ -317,8 +299,6 @@ START_TEST(json_over_the_ceiling)
     ck_assert_int_eq(yaml_to_json(STR("a: 1"), &out, NULL), ERR_LIMIT);
     buf_done(&out);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -121,8 +121,6 @@ START_TEST(resolves)
         ck_assert_str_is(((struct str){s.number, s.n}), cases[_i].json);
 }
 
-END_TEST
-
 START_TEST(long_digits_are_a_string)
 {
     char digits[101];
@@ -137,8 +135,6 @@ START_TEST(long_digits_are_a_string)
     ck_assert_int_eq(s.type, N);
     ck_assert_uint_eq(s.n, 101);
 }
-
-END_TEST
 
 #define TAG(name) "tag:yaml.org,2002:" name
 
@@ -174,8 +170,6 @@ START_TEST(obeys_tags)
                      tagged[_i].code);
     ck_assert_int_eq(s.type, tagged[_i].type);
 }
-
-END_TEST
 
 int main(void)
 {

@@ -192,7 +192,7 @@ static double cost_of(struct ingest *in, const struct buf *pod)
     return cpu_ms() - from;
 }
 
-START_TEST(the_largest_pod_costs_what_its_bytes_cost)
+TEST_EACH(the_largest_pod_costs_what_its_bytes_cost, COUNT_OF(kinds))
 {
     const struct kind *k = &kinds[_i];
     struct loop *l = NULL;
@@ -254,7 +254,7 @@ static double cost_of_deletions(unsigned n)
     return ms;
 }
 
-START_TEST(a_deleted_budget_is_not_searched_for)
+TEST(a_deleted_budget_is_not_searched_for)
 {
     double once = cost_of_deletions(1000);
     double more = cost_of_deletions(16000);
@@ -268,11 +268,7 @@ START_TEST(a_deleted_budget_is_not_searched_for)
 
 int main(void)
 {
-    Suite *s = suite_create("event_cost");
-    TCase *tc = tcase_create("event_cost");
-    suite_add_tcase(s, tc);
+    TCase *tc = unit_case("event_cost");
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, the_largest_pod_costs_what_its_bytes_cost, 0, (int)COUNT_OF(kinds));
-    tcase_add_test(tc, a_deleted_budget_is_not_searched_for);
-    return unit_main(s);
+    return unit_run();
 }

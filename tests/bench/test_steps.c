@@ -362,7 +362,7 @@ static const struct row kinds[] = {
 /* How much longer a step of any kind may take than a step of the first kind. */
 #define FACTOR 4
 
-START_TEST(a_step_of_each_kind_takes_as_long)
+TEST_EACH(a_step_of_each_kind_takes_as_long, COUNT_OF(kinds))
 {
     struct cost usual = cost_of(&kinds[0], &kinds[0].size);
     struct cost c = cost_of(&kinds[_i], &kinds[_i].size);
@@ -412,7 +412,7 @@ static const struct row endless[] = {
      REFUSED},
 };
 
-START_TEST(every_handler_ends_at_the_limit)
+TEST_EACH(every_handler_ends_at_the_limit, COUNT_OF(endless))
 {
     uint64_t steps = steps_of(&endless[_i], &endless[_i].size);
     ck_assert_uint_gt(steps, LIMIT_REQUEST_STEPS);
@@ -421,7 +421,7 @@ START_TEST(every_handler_ends_at_the_limit)
 
 /* inspect and cards count no steps: they write each card and each share of a pod once. Of four
  * times as many cards and pods nothing is a product. */
-START_TEST(what_is_listed_is_read_once)
+TEST(what_is_listed_is_read_once)
 {
     static const struct row row = {"cards", query_cards, put_nothing, &quota, {0}, 0};
     static const struct size small = {.nodes = 1, .cards = 125, .pods = 500};
@@ -435,7 +435,7 @@ START_TEST(what_is_listed_is_read_once)
     ck_assert_msg(more <= 8 * once, "%.0f ns, and %.0f ns for four times as much", once, more);
 }
 
-START_TEST(a_request_takes_so_many_steps)
+TEST_EACH(a_request_takes_so_many_steps, COUNT_OF(rows))
 {
     const struct row *row = &rows[_i];
     uint64_t steps = steps_of(row, &row->size);
@@ -477,7 +477,7 @@ static const struct {
     TWICE(preempt_handle, with_victims, &containers, nodes, 100, .victims = 10, ),
 };
 
-START_TEST(what_is_doubled_costs_twice_at_most)
+TEST_EACH(what_is_doubled_costs_twice_at_most, COUNT_OF(doubled))
 {
     struct row row = {
         .handle = doubled[_i].handle, .body = doubled[_i].body, .wants = doubled[_i].wants};
@@ -488,7 +488,7 @@ START_TEST(what_is_doubled_costs_twice_at_most)
 }
 
 /* A bind concerns one node, and may search it to the end. */
-START_TEST(a_reservation_takes_so_many_steps)
+TEST(a_reservation_takes_so_many_steps)
 {
     static struct work work;
     struct verbs_fixture d;
@@ -517,15 +517,7 @@ START_TEST(a_reservation_takes_so_many_steps)
 
 int main(void)
 {
-    Suite *s = suite_create("steps");
-    TCase *tc = tcase_create("steps");
-    suite_add_tcase(s, tc);
+    TCase *tc = unit_case("steps");
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, a_step_of_each_kind_takes_as_long, 0, (int)COUNT_OF(kinds));
-    tcase_add_loop_test(tc, every_handler_ends_at_the_limit, 0, (int)COUNT_OF(endless));
-    tcase_add_test(tc, what_is_listed_is_read_once);
-    tcase_add_loop_test(tc, a_request_takes_so_many_steps, 0, (int)COUNT_OF(rows));
-    tcase_add_loop_test(tc, what_is_doubled_costs_twice_at_most, 0, (int)COUNT_OF(doubled));
-    tcase_add_test(tc, a_reservation_takes_so_many_steps);
-    return unit_main(s);
+    return unit_run();
 }

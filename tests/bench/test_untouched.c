@@ -133,7 +133,7 @@ static void ask(void *ctx)
     verbs_ask(&a->verbs, a->handle, buf_str(&a->verbs.request));
 }
 
-START_TEST(nothing_else_is_touched)
+TEST_EACH(nothing_else_is_touched, COUNT_OF(rows))
 {
     struct act a = {.handle = rows[_i].handle};
     struct buf whole_answer;
@@ -153,7 +153,7 @@ START_TEST(nothing_else_is_touched)
 }
 
 /* Tests the access check. */
-START_TEST(a_touch_is_noticed)
+TEST(a_touch_is_noticed)
 {
     struct act a = {.handle = filter_handle};
     build(&a, CARDS, &not_beside, ASKED);
@@ -166,14 +166,4 @@ START_TEST(a_touch_is_noticed)
     ck_assert_uint_gt(touched, ASKED);
     ck_assert_uint_le(touched, NODES);
     verbs_close(&a.verbs);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("untouched");
-    TCase *tc = tcase_create("untouched");
-    suite_add_tcase(s, tc);
-    tcase_add_loop_test(tc, nothing_else_is_touched, 0, (int)COUNT_OF(rows));
-    tcase_add_test(tc, a_touch_is_noticed);
-    return unit_main(s);
 }

@@ -30,7 +30,7 @@ TEST = re.compile(r"\w+\.(py|c):\w+")
 def unit(root: Path, name: str, case: str) -> bool:
     """A case of a unit test."""
     text = read_at(root, f"tests/unit/{name}.c") or read_at(root, f"tests/bench/{name}.c")
-    return re.search(rf"^START_TEST\(\s*{re.escape(case)}\)", text, re.MULTILINE) is not None
+    return re.search(rf"^(START_TEST|TEST|TEST_EACH)\(\s*{re.escape(case)}\b", text, re.MULTILINE) is not None
 
 
 def scenario(root: Path, name: str, case: str) -> bool:

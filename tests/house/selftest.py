@@ -238,7 +238,7 @@ DEFECTS = {
     "| A1 | a | b | `test_a.c:one` `a.py:two` `01-a` `fuzz_a.c` `symbols.py:three` |\n"
     "| A2 | a | cannot apply: b | |\n"
     "| B1 | a | Not built yet: b | |\n",
-    "tests/unit/test_a.c": "START_TEST(one) /* A1 */\n",
+    "tests/unit/test_a.c": "TEST(one) /* A1 */\n",
     "tests/e2e/scenarios/__init__.py": "from . import a\n\nMODULES = (a,)\n",
     "tests/e2e/scenarios/a.py": '@scenario("fake")\ndef two(lab: Lab) -> None:\n',
     "tests/golden/routes/01-a.req": "GET /\n",

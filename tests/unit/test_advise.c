@@ -45,7 +45,7 @@ static void shown(struct pod_view pod, const char *fault)
     advise_pod(&advise, NULL, &pod, &e);
 }
 
-START_TEST(names_the_annotation_and_the_nearest_one)
+TEST(names_the_annotation_and_the_nearest_one)
 {
     shown(pod_of("u", "cardpack.io/card-modell"), NULL);
     ck_assert_str_eq(last, "UnknownAnnotation: annotation cardpack.io/card-modell has no effect: "
@@ -57,7 +57,7 @@ START_TEST(names_the_annotation_and_the_nearest_one)
     ck_assert_uint_eq(posted, 2);
 }
 
-START_TEST(tells_of_a_request_that_is_not_valid)
+TEST(tells_of_a_request_that_is_not_valid)
 {
     shown(pod_of("u", NULL), "container \"c\": too much");
     ck_assert_str_eq(last, "InvalidRequest: container \"c\": too much");
@@ -69,7 +69,7 @@ START_TEST(tells_of_a_request_that_is_not_valid)
 }
 
 /* Its node is closed: that concerns others, too, though it is bound. */
-START_TEST(tells_of_a_bound_pod_that_can_not_be_read)
+TEST(tells_of_a_bound_pod_that_can_not_be_read)
 {
     struct pod_view pod = pod_of("u", NULL);
     pod.fault = STR("it is odd");
@@ -80,7 +80,7 @@ START_TEST(tells_of_a_bound_pod_that_can_not_be_read)
     ck_assert_str_eq(last, "UnreadablePod: it can't be read: it is odd");
 }
 
-START_TEST(tells_once)
+TEST(tells_once)
 {
     for (unsigned i = 0; i < 3; i++)
         shown(pod_of("u", "cardpack.io/x"), NULL);
@@ -91,7 +91,7 @@ START_TEST(tells_once)
     ck_assert_uint_eq(posted, 3);
 }
 
-START_TEST(is_silent_about_other_pods)
+TEST(is_silent_about_other_pods)
 {
     struct pod_view bound = pod_of("b", "cardpack.io/x");
     struct pod_view deleting = pod_of("d", "cardpack.io/x");
@@ -106,7 +106,7 @@ START_TEST(is_silent_about_other_pods)
     ck_assert_uint_eq(posted, 0);
 }
 
-START_TEST(cuts_a_long_name)
+TEST(cuts_a_long_name)
 {
     char key[400];
     (void)snprintf(key, sizeof(key), "cardpack.io/%0300d", 7);
@@ -117,15 +117,7 @@ START_TEST(cuts_a_long_name)
 
 int main(void)
 {
-    Suite *suite = suite_create("advise");
-    TCase *tc = tcase_create("advise");
+    TCase *tc = unit_case("advise");
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_test(tc, names_the_annotation_and_the_nearest_one);
-    tcase_add_test(tc, tells_of_a_request_that_is_not_valid);
-    tcase_add_test(tc, tells_of_a_bound_pod_that_can_not_be_read);
-    tcase_add_test(tc, tells_once);
-    tcase_add_test(tc, is_silent_about_other_pods);
-    tcase_add_test(tc, cuts_a_long_name);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -46,7 +46,7 @@ static const struct {
     {"{\"00\":{\"1\":8}}", false, 0, {{0}}},
 };
 
-START_TEST(reads_an_allocation_or_none)
+TEST_EACH(reads_an_allocation_or_none, COUNT_OF(texts))
 {
     struct arena a;
     struct pod_view v = {.has_allocation = true};
@@ -63,7 +63,7 @@ START_TEST(reads_an_allocation_or_none)
 }
 
 /* More entries than one of cardpack's pods has, and more text than these take. */
-START_TEST(an_allocation_has_a_ceiling)
+TEST(an_allocation_has_a_ceiling)
 {
     static char text[LIMIT_ALLOCATION_BYTES + 1];
     struct arena a;
@@ -107,7 +107,7 @@ static const struct {
      "{}"},
 };
 
-START_TEST(writes_what_is_held)
+TEST_EACH(writes_what_is_held, COUNT_OF(written))
 {
     char bytes[512];
     struct buf out = BUF_ON(bytes);
@@ -126,7 +126,7 @@ START_TEST(writes_what_is_held)
 }
 
 /* The largest allocation fits the ceiling of its text, and reading it back gives the same. */
-START_TEST(the_most_is_written_and_read_back)
+TEST(the_most_is_written_and_read_back)
 {
     struct request r = {.cards = REQUEST_CARDS_MAX, .n_demands = 4};
     struct placement p = {.n = 0};
@@ -185,7 +185,7 @@ static enum errc read_pod(void *ctx)
     return code;
 }
 
-START_TEST(want_of_memory_is_the_readers_failure)
+TEST(want_of_memory_is_the_readers_failure)
 {
     ck_assert_uint_gt(fail_alloc_each(read_pod, NULL), 0);
     for (size_t max = 0; max < 600; max++) {
@@ -199,17 +199,4 @@ START_TEST(want_of_memory_is_the_readers_failure)
             ck_assert_msg(v.has_allocation && v.n_grants == 3, "with %zu bytes", max);
         arena_done(&a);
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("allocation");
-    TCase *tc = tcase_create("allocation");
-    tcase_add_loop_test(tc, reads_an_allocation_or_none, 0, COUNT_OF(texts));
-    tcase_add_test(tc, an_allocation_has_a_ceiling);
-    tcase_add_loop_test(tc, writes_what_is_held, 0, COUNT_OF(written));
-    tcase_add_test(tc, the_most_is_written_and_read_back);
-    tcase_add_test(tc, want_of_memory_is_the_readers_failure);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -118,7 +118,7 @@ static void allocate(struct grpc_call *call)
 }
 
 /* A list of which a pod could not be kept does not count, and another one is asked for. */
-START_TEST(a_pod_that_was_not_kept_is_listed_again)
+TEST_EACH(a_pod_that_was_not_kept_is_listed_again, 2)
 {
     struct grpc_call call = {0};
     allot_list_begin(t.allot);
@@ -144,7 +144,7 @@ START_TEST(a_pod_that_was_not_kept_is_listed_again)
 
 /* What an agent before this one sent may still be applied: a list that begins after that is sure.
  */
-START_TEST(a_list_ends_the_doubts)
+TEST_EACH(a_list_ends_the_doubts, 2)
 {
     const struct roster_pod *p = NULL;
     allot_list_begin(t.allot);
@@ -170,7 +170,7 @@ START_TEST(a_list_ends_the_doubts)
 }
 
 /* An answer was lost since that list began: its PATCH may come after the list. */
-START_TEST(a_lost_answer_needs_a_newer_list)
+TEST(a_lost_answer_needs_a_newer_list)
 {
     allot_list_begin(t.allot);
     set_pod("p", "Pending", 1);
@@ -184,7 +184,7 @@ START_TEST(a_lost_answer_needs_a_newer_list)
 }
 
 /* Its containers have their cards. */
-START_TEST(a_running_pod_needs_no_list)
+TEST(a_running_pod_needs_no_list)
 {
     allot_list_begin(t.allot);
     set_pod("p", "Running", 1);
@@ -194,7 +194,7 @@ START_TEST(a_running_pod_needs_no_list)
 }
 
 /* The first checkpoint says which pods may run, so it is not read before they are known. */
-START_TEST(the_checkpoint_waits_for_the_first_list)
+TEST_EACH(the_checkpoint_waits_for_the_first_list, 2)
 {
     static const struct str id = STR("0.0");
     const struct preferred_container c = {.available = &id, .n_available = 1, .size = 1};
@@ -216,7 +216,7 @@ START_TEST(the_checkpoint_waits_for_the_first_list)
 
 /* A pod runs, and the kubelet has lost its devices. An Allocate is for it only if a list shows no
  * other pod. */
-START_TEST(a_running_pod_is_the_last_guess)
+TEST_EACH(a_running_pod_is_the_last_guess, 2)
 {
     struct grpc_call call = {0};
     allot_list_begin(t.allot);
@@ -255,7 +255,7 @@ static struct roster *run_on_0(void)
 }
 
 /* The kubelet starts anew and has lost its checkpoint, which this program sees only then. */
-START_TEST(a_kubelet_that_starts_without_its_checkpoint)
+TEST(a_kubelet_that_starts_without_its_checkpoint)
 {
     struct roster *r = run_on_0();
     allot_registered(t.allot, true);
@@ -265,7 +265,7 @@ START_TEST(a_kubelet_that_starts_without_its_checkpoint)
 
 /* A list shows that a user has edited a running pod's annotations. If the checkpoint is lost before
  * the next one is read, only the roster knows where it runs. */
-START_TEST(an_edit_and_a_lost_checkpoint)
+TEST(an_edit_and_a_lost_checkpoint)
 {
     struct roster *r = run_on_0();
     allot_list_begin(t.allot);
@@ -279,17 +279,7 @@ START_TEST(an_edit_and_a_lost_checkpoint)
 
 int main(void)
 {
-    Suite *s = suite_create("allot");
-    TCase *c = tcase_create("allot");
+    TCase *c = unit_case("allot");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_loop_test(c, a_pod_that_was_not_kept_is_listed_again, 0, 2);
-    tcase_add_loop_test(c, a_list_ends_the_doubts, 0, 2);
-    tcase_add_test(c, a_lost_answer_needs_a_newer_list);
-    tcase_add_test(c, a_running_pod_needs_no_list);
-    tcase_add_loop_test(c, the_checkpoint_waits_for_the_first_list, 0, 2);
-    tcase_add_loop_test(c, a_running_pod_is_the_last_guess, 0, 2);
-    tcase_add_test(c, a_kubelet_that_starts_without_its_checkpoint);
-    tcase_add_test(c, an_edit_and_a_lost_checkpoint);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

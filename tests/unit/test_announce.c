@@ -4,7 +4,7 @@
 #include "kube/write_step.h"
 #include "objects/cards.h"
 
-START_TEST(announces_cards)
+TEST(announces_cards)
 {
     watch(); /* before there is anything to compare with */
     ck_assert_str_is(announce_trouble(t.announce), "the cards are not announced yet");
@@ -25,7 +25,7 @@ START_TEST(announces_cards)
 }
 
 /* cardpack reads the table that is written, with its fields. */
-START_TEST(cardpack_reads_the_table)
+TEST(cardpack_reads_the_table)
 {
     struct arena a;
     struct node_view v = {.name = STR_NULL};
@@ -44,7 +44,7 @@ START_TEST(cardpack_reads_the_table)
     arena_done(&a);
 }
 
-START_TEST(the_config_map_comes_first)
+TEST(the_config_map_comes_first)
 {
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(100);
@@ -66,7 +66,7 @@ START_TEST(the_config_map_comes_first)
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
 
-START_TEST(events_on_the_node)
+TEST(events_on_the_node)
 {
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(0);
@@ -89,7 +89,7 @@ START_TEST(events_on_the_node)
 }
 
 /* The driver may say so after the XID; an administrator waits for that event. */
-START_TEST(an_event_when_a_card_begins_to_need_a_reset)
+TEST(an_event_when_a_card_begins_to_need_a_reset)
 {
     struct announce_card one = {.index = 1,
                                 .units = 3,
@@ -122,7 +122,7 @@ static void kubelet_zeroes(void)
     touch_node();
 }
 
-START_TEST(the_kubelet_zeroes_the_count)
+TEST(the_kubelet_zeroes_the_count)
 {
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(0);
@@ -138,7 +138,7 @@ START_TEST(the_kubelet_zeroes_the_count)
 }
 
 /* It does so after our PATCH took effect, and before its answer arrives. */
-START_TEST(zeroed_while_a_patch_is_under_way)
+TEST(zeroed_while_a_patch_is_under_way)
 {
     t.away = true;
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -159,7 +159,7 @@ START_TEST(zeroed_while_a_patch_is_under_way)
 }
 
 /* An event of before the last PATCH is no drift. */
-START_TEST(a_watch_that_lags)
+TEST(a_watch_that_lags)
 {
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(0);
@@ -177,7 +177,7 @@ START_TEST(a_watch_that_lags)
 }
 
 /* An administrator edits the annotation or the label. */
-START_TEST(others_edit_the_node)
+TEST_EACH(others_edit_the_node, 2)
 {
     cards(GPU_HEALTHY, GPU_HEALTHY);
     pass(0);
@@ -195,7 +195,7 @@ START_TEST(others_edit_the_node)
 
 /* For minutes: the kubelet is told after five seconds, everything is announced in the end, and the
  * requests are few. */
-START_TEST(the_api_server_is_away)
+TEST_EACH(the_api_server_is_away, 6)
 {
     static const unsigned how[] = {0, 503, 429, 403, 409, 401};
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -228,7 +228,7 @@ START_TEST(the_api_server_is_away)
     ck_assert(!announce_has_written(t.announce, 2));
 }
 
-START_TEST(another_program_makes_the_config_map)
+TEST(another_program_makes_the_config_map)
 {
     t.map_conflict = true;
     cards(GPU_HEALTHY, GPU_UNHEALTHY);
@@ -237,7 +237,7 @@ START_TEST(another_program_makes_the_config_map)
 }
 
 /* Of an earlier start; and someone deletes or changes it later. */
-START_TEST(an_old_config_map)
+TEST(an_old_config_map)
 {
     t.map = json_pack("{s:{s:s}}", "data", "gpus", "0,1");
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -251,7 +251,7 @@ START_TEST(an_old_config_map)
     ck_assert_str_eq(map_has(), "2");
 }
 
-START_TEST(the_node_is_not_there_yet)
+TEST(the_node_is_not_there_yet)
 {
     t.refuse = 404;
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -261,7 +261,7 @@ START_TEST(the_node_is_not_there_yet)
     node_has("2", "[" FIRST "}," SECOND "}]", "none");
 }
 
-START_TEST(an_api_server_that_drops_it)
+TEST(an_api_server_that_drops_it)
 {
     t.drops = true;
     cards(GPU_HEALTHY, GPU_HEALTHY);
@@ -276,7 +276,7 @@ START_TEST(an_api_server_that_drops_it)
 }
 
 /* The last card is gone from the hardware and from the state: nothing of it stays announced. */
-START_TEST(no_card_at_all)
+TEST(no_card_at_all)
 {
     cards(GPU_HEALTHY, GPU_UNHEALTHY);
     pass(0);
@@ -290,7 +290,7 @@ START_TEST(no_card_at_all)
     ck_assert_uint_eq(announce_counts(t.announce)->drifts, 0);
 }
 
-START_TEST(isolation_changes)
+TEST(isolation_changes)
 {
     const struct announce_card one = {.index = 1, .units = 3, .numa = -1, .uuid = STR("GPU-c")};
     announce_cards(t.announce, &one, 1, ISOLATION_NONE, false);
@@ -302,7 +302,7 @@ START_TEST(isolation_changes)
 
 /* cardpack does not guard such a node against swaps, so it must say so as long as it is true, and
  * no longer. */
-START_TEST(late_binding_changes)
+TEST(late_binding_changes)
 {
     static const bool turns[] = {false, true, true, false, true};
     const struct announce_card one = {.index = 1, .units = 3, .numa = -1, .uuid = STR("GPU-c")};
@@ -341,14 +341,14 @@ static enum errc opens(void *ctx)
     return code;
 }
 
-START_TEST(no_memory_to_open)
+TEST(no_memory_to_open)
 {
     t.announce = announce_free(t.announce);
     ck_assert_uint_ge(fail_alloc_each(opens, NULL), 2);
 }
 
 /* An allocation fails on the way: the same cards, announced again, arrive. */
-START_TEST(no_memory_on_the_way)
+TEST_EACH(no_memory_on_the_way, 25)
 {
     fail_alloc_arm(FAIL_ONCE, (size_t)_i + 1);
     cards(GPU_HEALTHY, GPU_UNHEALTHY);
@@ -362,28 +362,7 @@ START_TEST(no_memory_on_the_way)
 
 int main(void)
 {
-    Suite *s = suite_create("announce");
-    TCase *c = tcase_create("announce");
+    TCase *c = unit_case("announce");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, announces_cards);
-    tcase_add_test(c, cardpack_reads_the_table);
-    tcase_add_test(c, the_config_map_comes_first);
-    tcase_add_test(c, events_on_the_node);
-    tcase_add_test(c, an_event_when_a_card_begins_to_need_a_reset);
-    tcase_add_test(c, the_kubelet_zeroes_the_count);
-    tcase_add_test(c, zeroed_while_a_patch_is_under_way);
-    tcase_add_test(c, a_watch_that_lags);
-    tcase_add_loop_test(c, others_edit_the_node, 0, 2);
-    tcase_add_loop_test(c, the_api_server_is_away, 0, 6);
-    tcase_add_test(c, another_program_makes_the_config_map);
-    tcase_add_test(c, an_old_config_map);
-    tcase_add_test(c, the_node_is_not_there_yet);
-    tcase_add_test(c, an_api_server_that_drops_it);
-    tcase_add_test(c, no_card_at_all);
-    tcase_add_test(c, isolation_changes);
-    tcase_add_test(c, late_binding_changes);
-    tcase_add_test(c, no_memory_to_open);
-    tcase_add_loop_test(c, no_memory_on_the_way, 0, 25);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -115,7 +115,7 @@ static void uvm_close(const char *dev)
     ck_assert_int_eq(rmdir(dev), 0);
 }
 
-START_TEST(test_one_card)
+TEST(test_one_card)
 {
     struct answer_want w = {.cards = first_only,
                             .n_cards = 1,
@@ -131,7 +131,7 @@ START_TEST(test_one_card)
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
 }
 
-START_TEST(test_two_cards)
+TEST(test_two_cards)
 {
     struct answer_settings s = {.disable_cgpu = true, .unit = {GIB}};
     struct answer_want w = {
@@ -147,7 +147,7 @@ START_TEST(test_two_cards)
 }
 
 /* Both variables, because the runtime ignores one alone; the share of each card. */
-START_TEST(test_limits)
+TEST(test_limits)
 {
     struct answer_settings s = {.limits = true, .unit = {256 << 20}};
     struct answer_want w = {.cards = two,
@@ -176,7 +176,7 @@ START_TEST(test_limits)
 }
 
 /* The answer names no card, and the spec has all that an answer with cards has. */
-START_TEST(test_late)
+TEST(test_late)
 {
     struct answer_settings s = {.disable_cgpu = true, .unit = {GIB}};
     struct answer_want w = {
@@ -242,7 +242,7 @@ static void assert_spec(const struct answer_settings *s, const struct answer_wan
 
 /* What limits a container is in the spec too: the variables of the driver's limits; of MPS also
  * the folders that its client needs. */
-START_TEST(test_late_limits)
+TEST(test_late_limits)
 {
     struct answer_settings s = {.limits = true, .unit = {256 << 20}};
     struct answer_want w = {.cards = first_only,
@@ -267,7 +267,7 @@ START_TEST(test_late_limits)
 
 /* The host of the test has two of the three common nodes: the third is left out. */
 /* One card alone: a process is the client of one MPS server. */
-START_TEST(test_mps)
+TEST(test_mps)
 {
     struct answer_settings s = {.mps_dir = STR("/run/mps"), .unit = {256 << 20}};
     struct answer_want w = {.cards = first_only,
@@ -300,7 +300,7 @@ START_TEST(test_mps)
                   "env 1=ALIYUN_COM_GPU_MEM_DEV 2=80\n");
 }
 
-START_TEST(test_nodes)
+TEST(test_nodes)
 {
     char dev[] = "answer-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(dev));
@@ -375,7 +375,7 @@ static const struct {
     {{NULL}, "/run/mps/GPU-aaaa", {&whole}, true, NULL},
 };
 
-START_TEST(test_stale)
+TEST_EACH(test_stale, COUNT_OF(kept))
 {
     struct err e = ERR_INIT;
     struct plugin_node nodes[3];
@@ -400,7 +400,7 @@ START_TEST(test_stale)
 
 /* A container without the capability `compute` has no /dev/nvidia-uvm: /proc/devices of the host
  * decides, and without it CUDA would not start. */
-START_TEST(test_uvm)
+TEST(test_uvm)
 {
     static const char *const others = "Character devices:\n195 nvidia\n501 nvidia-uvm-tools\n";
     char dir[] = "answer-XXXXXX";
@@ -430,7 +430,7 @@ START_TEST(test_uvm)
 }
 
 /* Its minor number is not known: minor 0 would be another card's node. */
-START_TEST(test_unseen)
+TEST(test_unseen)
 {
     const struct gpu_card *cards[] = {&whole, &unseen};
     char dev[] = "answer-XXXXXX";
@@ -467,7 +467,7 @@ static enum errc scenario(void *ctx)
     return code;
 }
 
-START_TEST(test_without_memory)
+TEST(test_without_memory)
 {
     struct answer_want w = {
         .cards = two, .n_cards = 2, .dev_total = totals, .container_units = 8, .pod_units = 8};
@@ -476,23 +476,4 @@ START_TEST(test_without_memory)
     uvm_dev = dev;
     ck_assert_uint_gt(fail_alloc_each(scenario, &w), 1);
     uvm_close(dev);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("answer");
-    TCase *t = tcase_create("answer");
-    tcase_add_test(t, test_one_card);
-    tcase_add_test(t, test_two_cards);
-    tcase_add_test(t, test_limits);
-    tcase_add_test(t, test_mps);
-    tcase_add_test(t, test_late);
-    tcase_add_test(t, test_late_limits);
-    tcase_add_test(t, test_nodes);
-    tcase_add_loop_test(t, test_stale, 0, COUNT_OF(kept));
-    tcase_add_test(t, test_uvm);
-    tcase_add_test(t, test_unseen);
-    tcase_add_test(t, test_without_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

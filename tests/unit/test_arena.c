@@ -23,7 +23,7 @@ static void use(struct arena *a, size_t total, size_t piece)
     ck_assert(!arena_failed(a));
 }
 
-START_TEST(gives_zeroed_aligned_memory)
+TEST(gives_zeroed_aligned_memory)
 {
     struct arena a;
     arena_init(&a, BIG);
@@ -42,7 +42,7 @@ START_TEST(gives_zeroed_aligned_memory)
 }
 
 /* Bytes written to one allocation must survive all later allocations. */
-START_TEST(allocations_do_not_overlap)
+TEST(allocations_do_not_overlap)
 {
     enum {
         N = 300
@@ -86,7 +86,7 @@ static const struct {
     {SIZE_MAX, 0, (size_t)PTRDIFF_MAX + 1},
 };
 
-START_TEST(holds_its_ceiling)
+TEST_EACH(holds_its_ceiling, COUNT_OF(ceilings))
 {
     struct arena a;
     arena_init(&a, ceilings[_i].max);
@@ -98,7 +98,7 @@ START_TEST(holds_its_ceiling)
     arena_done(&a);
 }
 
-START_TEST(failure_sticks_until_reset)
+TEST(failure_sticks_until_reset)
 {
     struct arena a;
     size_t cap = 0;
@@ -117,7 +117,7 @@ START_TEST(failure_sticks_until_reset)
     arena_done(&a);
 }
 
-START_TEST(array_checks_the_product)
+TEST(array_checks_the_product)
 {
     struct arena a;
     arena_init(&a, BIG);
@@ -129,7 +129,7 @@ START_TEST(array_checks_the_product)
     arena_done(&a);
 }
 
-START_TEST(grows_an_array)
+TEST(grows_an_array)
 {
     struct arena a;
     uint32_t *numbers = NULL;
@@ -148,7 +148,7 @@ START_TEST(grows_an_array)
 
 /* Growing an array must not overwrite allocations made since, nor touch the old copy of an array
  * that was moved. */
-START_TEST(grows_among_others)
+TEST(grows_among_others)
 {
     struct arena a;
     uint32_t *numbers[2] = {NULL, NULL};
@@ -172,7 +172,7 @@ START_TEST(grows_among_others)
 }
 
 /* The last array grows without a copy, so reading a long list costs no repeated copies. */
-START_TEST(the_last_array_grows_where_it_stands)
+TEST(the_last_array_grows_where_it_stands)
 {
     struct arena a;
     size_t cap = 0;
@@ -193,7 +193,7 @@ START_TEST(the_last_array_grows_where_it_stands)
 }
 
 /* The chunk has more room than the ceiling allows. */
-START_TEST(an_array_does_not_grow_past_the_ceiling)
+TEST(an_array_does_not_grow_past_the_ceiling)
 {
     struct arena a;
     size_t cap = 0;
@@ -207,7 +207,7 @@ START_TEST(an_array_does_not_grow_past_the_ceiling)
     arena_done(&a);
 }
 
-START_TEST(dup_keeps_absent_and_empty_apart)
+TEST(dup_keeps_absent_and_empty_apart)
 {
     struct arena a;
     char source[] = "text";
@@ -223,7 +223,7 @@ START_TEST(dup_keeps_absent_and_empty_apart)
 }
 
 /* The second run of the same work reuses the arena's memory: it allocates nothing. */
-START_TEST(steady_state_allocates_nothing)
+TEST(steady_state_allocates_nothing)
 {
     struct arena a;
     arena_init(&a, 256 * MIB);
@@ -243,7 +243,7 @@ START_TEST(steady_state_allocates_nothing)
 }
 
 /* A reset frees the memory of one large request. */
-START_TEST(keeps_little_over_a_reset)
+TEST(keeps_little_over_a_reset)
 {
     const size_t pieces[] = {64, 100000, 20 * MIB};
     struct arena a;
@@ -278,12 +278,12 @@ static enum errc fill(void *ctx)
     return failed ? ERR_NOMEM : OK;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 2);
 }
 
-START_TEST(tells_a_lack_of_memory_from_its_ceiling)
+TEST(tells_a_lack_of_memory_from_its_ceiling)
 {
     struct arena a;
     arena_init(&a, BIG);
@@ -299,7 +299,7 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
     arena_done(&a);
 }
 
-START_TEST(is_usable_after_a_lack_of_memory)
+TEST(is_usable_after_a_lack_of_memory)
 {
     struct arena a;
     arena_init(&a, BIG);
@@ -309,27 +309,4 @@ START_TEST(is_usable_after_a_lack_of_memory)
     arena_reset(&a);
     ck_assert_ptr_nonnull(arena_alloc(&a, 8));
     arena_done(&a);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("arena");
-    TCase *tc = tcase_create("arena");
-    tcase_add_test(tc, gives_zeroed_aligned_memory);
-    tcase_add_test(tc, allocations_do_not_overlap);
-    tcase_add_loop_test(tc, holds_its_ceiling, 0, COUNT_OF(ceilings));
-    tcase_add_test(tc, failure_sticks_until_reset);
-    tcase_add_test(tc, array_checks_the_product);
-    tcase_add_test(tc, grows_an_array);
-    tcase_add_test(tc, grows_among_others);
-    tcase_add_test(tc, the_last_array_grows_where_it_stands);
-    tcase_add_test(tc, an_array_does_not_grow_past_the_ceiling);
-    tcase_add_test(tc, dup_keeps_absent_and_empty_apart);
-    tcase_add_test(tc, steady_state_allocates_nothing);
-    tcase_add_test(tc, keeps_little_over_a_reset);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    tcase_add_test(tc, tells_a_lack_of_memory_from_its_ceiling);
-    tcase_add_test(tc, is_usable_after_a_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -24,7 +24,7 @@ static void set_pod_of(struct rig *r, const char *uid, const char *list, int32_t
 
 /* The first container must leave the card that it would have alone: that takes some steps. The
  * victims are found with as many as the pod needs where they are gone already. */
-START_TEST(victims_take_no_more_steps_than_room)
+TEST(victims_take_no_more_steps_than_room)
 {
     struct rig rigs[2]; /* the second one without the victim */
     struct object o;
@@ -96,7 +96,7 @@ static const struct {
     {INITS(C(HAMI("1", "6"))) "," MAINS(D(HAMI("2", "5"))), 11, 2, VERDICT_FITS, NULL},
 };
 
-START_TEST(a_quota_counts_all_containers)
+TEST_EACH(a_quota_counts_all_containers, COUNT_OF(rationed))
 {
     struct quota_limit limit = {.scope = QUOTA_TOTAL,
                                 .most = {rationed[_i].mem, rationed[_i].cards, -1}};
@@ -232,7 +232,7 @@ static void put_cards(const struct placement *there, struct buf *out)
                    there->grants[i].card);
 }
 
-START_TEST(each_container_gets_its_own_cards)
+TEST_EACH(each_container_gets_its_own_cards, COUNT_OF(fits))
 {
     struct rig r;
     struct object o;
@@ -268,7 +268,7 @@ START_TEST(each_container_gets_its_own_cards)
 }
 
 /* HAMi's scheduler counts the containers of a card, not its pods. */
-START_TEST(each_container_takes_a_place_of_its_card)
+TEST(each_container_takes_a_place_of_its_card)
 {
     struct rig r;
     struct placement there;
@@ -298,7 +298,7 @@ START_TEST(each_container_takes_a_place_of_its_card)
 
 /* Of a pod whose only container with cards is an init container: the plugin limits it to what the
  * list says, and 0 would be no limit. */
-START_TEST(an_init_container_alone_gets_its_amounts)
+TEST_EACH(an_init_container_alone_gets_its_amounts, 5)
 {
     static const struct {
         const char *limits;
@@ -337,7 +337,7 @@ START_TEST(an_init_container_alone_gets_its_amounts)
 
 /* The sidecar must leave the card that only the last container can have. What the init container
  * between them could have otherwise makes no difference to that. */
-START_TEST(init_containers_do_not_multiply_the_search)
+TEST(init_containers_do_not_multiply_the_search)
 {
     struct rig r;
     struct object o;
@@ -369,18 +369,4 @@ START_TEST(init_containers_do_not_multiply_the_search)
     ck_assert_uint_eq(there.grants[9].card, 15);
     object_end(&o);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("assign");
-    TCase *t = tcase_create("assign");
-    tcase_add_loop_test(t, a_quota_counts_all_containers, 0, COUNT_OF(rationed));
-    tcase_add_test(t, victims_take_no_more_steps_than_room);
-    tcase_add_loop_test(t, each_container_gets_its_own_cards, 0, COUNT_OF(fits));
-    tcase_add_test(t, each_container_takes_a_place_of_its_card);
-    tcase_add_test(t, init_containers_do_not_multiply_the_search);
-    tcase_add_loop_test(t, an_init_container_alone_gets_its_amounts, 0, 5);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

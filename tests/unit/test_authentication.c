@@ -136,7 +136,7 @@ static const struct {
     {TLS | CA | WANTS_TOKEN, "", NULL, 401},
 };
 
-START_TEST(who_is_served)
+TEST_EACH(who_is_served, COUNT_OF(cases))
 {
     struct gate g;
     gate_open(&g, cases[_i].wants);
@@ -148,7 +148,7 @@ START_TEST(who_is_served)
 
 /* A request with a newer token makes it look at the file; from then on the old token is
  * invalid. */
-START_TEST(a_token_that_is_replaced)
+TEST(a_token_that_is_replaced)
 {
     struct gate g;
     gate_open(&g, WANTS_TOKEN);
@@ -177,7 +177,7 @@ static void count(void *ctx)
 }
 
 /* Clients that were admitted for a longer time than one answer must be checked again. */
-START_TEST(changes_are_told)
+TEST(changes_are_told)
 {
     struct gate g;
     struct authentication *draft = NULL;
@@ -205,7 +205,7 @@ static void ends_streams(void *ctx)
 }
 
 /* By a notice of the change, or by its own look. */
-START_TEST(a_stream_ends_with_its_token)
+TEST_EACH(a_stream_ends_with_its_token, 2)
 {
     struct gate g;
     struct raw_conn p;
@@ -231,7 +231,7 @@ START_TEST(a_stream_ends_with_its_token)
 }
 
 /* Each file is replaced by a pipe without a writer: no request may wait for the writer. */
-START_TEST(a_pipe_keeps_nobody_waiting)
+TEST(a_pipe_keeps_nobody_waiting)
 {
     struct gate g;
     struct authentication *draft = NULL;
@@ -258,7 +258,7 @@ START_TEST(a_pipe_keeps_nobody_waiting)
 }
 
 /* Certificate and tokens change at the same moment, or neither does. */
-START_TEST(other_files_in_one_moment)
+TEST(other_files_in_one_moment)
 {
     struct gate g;
     struct authentication *draft = NULL;
@@ -292,7 +292,7 @@ START_TEST(other_files_in_one_moment)
 }
 
 /* Same files, but other names are admitted. */
-START_TEST(other_names_alone)
+TEST(other_names_alone)
 {
     struct gate g;
     struct authentication *draft = NULL;
@@ -314,7 +314,7 @@ START_TEST(other_names_alone)
 
 /* The client gets the refusal without its body being read; of a large body not even the end is
  * awaited. */
-START_TEST(what_becomes_of_a_refused_body)
+TEST(what_becomes_of_a_refused_body)
 {
     static const size_t sizes[] = {0, 4, 250000, 1U << 20};
     struct gate g;
@@ -343,7 +343,7 @@ START_TEST(what_becomes_of_a_refused_body)
     gate_close(&g);
 }
 
-START_TEST(refusals_are_told_with_a_count)
+TEST(refusals_are_told_with_a_count)
 {
     enum {
         REFUSED = 40
@@ -381,19 +381,7 @@ int main(void)
         certificates_remove();
         return EXIT_FAILURE;
     }
-    Suite *s = suite_create("authentication");
-    TCase *c = tcase_create("authentication");
-    tcase_add_loop_test(c, who_is_served, 0, COUNT_OF(cases));
-    tcase_add_test(c, a_token_that_is_replaced);
-    tcase_add_test(c, other_files_in_one_moment);
-    tcase_add_test(c, other_names_alone);
-    tcase_add_test(c, changes_are_told);
-    tcase_add_loop_test(c, a_stream_ends_with_its_token, 0, 2);
-    tcase_add_test(c, a_pipe_keeps_nobody_waiting);
-    tcase_add_test(c, what_becomes_of_a_refused_body);
-    tcase_add_test(c, refusals_are_told_with_a_count);
-    suite_add_tcase(s, c);
-    int status = unit_main(s);
+    int status = unit_run();
     certificates_remove();
     return status;
 }

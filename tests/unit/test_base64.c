@@ -31,7 +31,7 @@ static const struct {
     {"Zm9*", NULL},
 };
 
-START_TEST(decodes)
+TEST_EACH(decodes, COUNT_OF(cases))
 {
     struct str out = STR_NULL;
     struct arena arena;
@@ -46,21 +46,11 @@ START_TEST(decodes)
     arena_done(&arena);
 }
 
-START_TEST(needs_room)
+TEST(needs_room)
 {
     struct str out = STR_NULL;
     struct arena arena;
     arena_init(&arena, 8);
     ck_assert_int_eq(base64_decode(STR("Zm9vYmFyZm9vYmFy"), &arena, &out), ERR_LIMIT);
     arena_done(&arena);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("base64");
-    TCase *t = tcase_create("base64");
-    tcase_add_loop_test(t, decodes, 0, COUNT_OF(cases));
-    tcase_add_test(t, needs_room);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

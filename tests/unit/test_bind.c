@@ -200,7 +200,7 @@ static void fails_untold(const char *text)
 }
 
 /* The pod was made from a manifest of a bound pod, whose annotations name another card. */
-START_TEST(annotations_of_another_binding_are_replaced)
+TEST_EACH(annotations_of_another_binding_are_replaced, 2)
 {
     bool known = _i == 1; /* the watch has shown the pod; else a GET finds it */
     bind_fixture_open();
@@ -223,7 +223,7 @@ START_TEST(annotations_of_another_binding_are_replaced)
 }
 
 /* For a pod without an allocation cardpack writes none: its one card is in the index. */
-START_TEST(one_card_needs_no_allocation)
+TEST(one_card_needs_no_allocation)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "p");
@@ -234,7 +234,7 @@ START_TEST(one_card_needs_no_allocation)
     bind_fixture_close();
 }
 
-START_TEST(a_pod_that_the_watch_shows_takes_one_write)
+TEST(a_pod_that_the_watch_shows_takes_one_write)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "p");
@@ -247,7 +247,7 @@ START_TEST(a_pod_that_the_watch_shows_takes_one_write)
 }
 
 /* The watch has shown the pod's end, and will not show the pod again. */
-START_TEST(a_pod_that_has_ended_holds_no_card)
+TEST(a_pod_that_has_ended_holds_no_card)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "p");
@@ -263,7 +263,7 @@ START_TEST(a_pod_that_has_ended_holds_no_card)
 
 /* The pod was looked up, deleted before the reservation, and created again: an API server before
  * 1.27 bound the new pod of that name. */
-START_TEST(a_pod_that_the_watch_never_shows_is_read_back)
+TEST(a_pod_that_the_watch_never_shows_is_read_back)
 {
     bind_fixture_open();
     bind_pod();
@@ -275,7 +275,7 @@ START_TEST(a_pod_that_the_watch_never_shows_is_read_back)
     bind_fixture_close();
 }
 
-START_TEST(what_was_looked_up_and_is_there_is_confirmed)
+TEST(what_was_looked_up_and_is_there_is_confirmed)
 {
     bind_fixture_open();
     bind_pod();
@@ -287,7 +287,7 @@ START_TEST(what_was_looked_up_and_is_there_is_confirmed)
     bind_fixture_close();
 }
 
-START_TEST(a_pod_that_is_bound_there_already_succeeds)
+TEST(a_pod_that_is_bound_there_already_succeeds)
 {
     bind_fixture_open();
     bind_pod();
@@ -296,7 +296,7 @@ START_TEST(a_pod_that_is_bound_there_already_succeeds)
     bind_fixture_close();
 }
 
-START_TEST(a_pod_without_room_is_told)
+TEST(a_pod_without_room_is_told)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "other", .mem = "12", .node = "n", .idx = "0");
@@ -306,7 +306,7 @@ START_TEST(a_pod_without_room_is_told)
     bind_fixture_close();
 }
 
-START_TEST(a_pod_that_is_bound_elsewhere_is_told)
+TEST(a_pod_that_is_bound_elsewhere_is_told)
 {
     bind_fixture_open();
     node_set(&fixture.rig, "m", "16", "1", NULL);
@@ -316,7 +316,7 @@ START_TEST(a_pod_that_is_bound_elsewhere_is_told)
     bind_fixture_close();
 }
 
-START_TEST(a_pod_that_was_looked_up_is_told)
+TEST(a_pod_that_was_looked_up_is_told)
 {
     bind_fixture_open();
     bind_pod();
@@ -325,7 +325,7 @@ START_TEST(a_pod_that_was_looked_up_is_told)
     bind_fixture_close();
 }
 
-START_TEST(a_binding_that_is_refused_is_told)
+TEST(a_binding_that_is_refused_is_told)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "p");
@@ -338,7 +338,7 @@ START_TEST(a_binding_that_is_refused_is_told)
 }
 
 /* The pod is gone, or the name is now another pod's: no event. */
-START_TEST(a_pod_that_is_not_there_is_not_told)
+TEST(a_pod_that_is_not_there_is_not_told)
 {
     bind_fixture_open();
     bind_pod();
@@ -359,7 +359,7 @@ static void is_told_where(const char *text)
     ck_assert_str_eq(fixture.text, text);
 }
 
-START_TEST(a_bound_pod_is_told_its_card)
+TEST(a_bound_pod_is_told_its_card)
 {
     fixture.tells = true;
     bind_fixture_open();
@@ -369,7 +369,7 @@ START_TEST(a_bound_pod_is_told_its_card)
     bind_fixture_close();
 }
 
-START_TEST(a_bound_pod_is_told_all_its_cards)
+TEST(a_bound_pod_is_told_all_its_cards)
 {
     static const struct container_view container = {.name = STR("c"), .mem = STR("8")};
     struct cache_event e = {.type = CACHE_POD_SET,
@@ -387,7 +387,7 @@ START_TEST(a_bound_pod_is_told_all_its_cards)
     bind_fixture_close();
 }
 
-START_TEST(a_pod_that_may_not_be_there_is_not_told)
+TEST(a_pod_that_may_not_be_there_is_not_told)
 {
     bind_fixture_open();
     bind_pod();
@@ -397,27 +397,4 @@ START_TEST(a_pod_that_may_not_be_there_is_not_told)
     fixture.call->done(fixture.call);
     fails_untold("no answer");
     bind_fixture_close();
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("bind");
-    TCase *tc = tcase_create("bind");
-    tcase_add_test(tc, a_pod_that_the_watch_shows_takes_one_write);
-    tcase_add_loop_test(tc, annotations_of_another_binding_are_replaced, 0, 2);
-    tcase_add_test(tc, one_card_needs_no_allocation);
-    tcase_add_test(tc, a_pod_that_has_ended_holds_no_card);
-    tcase_add_test(tc, a_pod_that_the_watch_never_shows_is_read_back);
-    tcase_add_test(tc, what_was_looked_up_and_is_there_is_confirmed);
-    tcase_add_test(tc, a_pod_that_is_bound_there_already_succeeds);
-    tcase_add_test(tc, a_pod_without_room_is_told);
-    tcase_add_test(tc, a_pod_that_is_bound_elsewhere_is_told);
-    tcase_add_test(tc, a_pod_that_was_looked_up_is_told);
-    tcase_add_test(tc, a_binding_that_is_refused_is_told);
-    tcase_add_test(tc, a_pod_that_is_not_there_is_not_told);
-    tcase_add_test(tc, a_bound_pod_is_told_its_card);
-    tcase_add_test(tc, a_bound_pod_is_told_all_its_cards);
-    tcase_add_test(tc, a_pod_that_may_not_be_there_is_not_told);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

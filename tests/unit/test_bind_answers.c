@@ -18,7 +18,7 @@ static struct asker *unknown(void)
     return a;
 }
 
-START_TEST(what_the_watch_shows_is_not_read)
+TEST(what_the_watch_shows_is_not_read)
 {
     bind_fixture_open();
     struct asker *a = unknown();
@@ -31,7 +31,7 @@ START_TEST(what_the_watch_shows_is_not_read)
     bind_fixture_close();
 }
 
-START_TEST(the_watch_shows_it_elsewhere)
+TEST(the_watch_shows_it_elsewhere)
 {
     bind_fixture_open();
     node_set(&fixture.rig, "m", "16", "1", NULL);
@@ -46,7 +46,7 @@ START_TEST(the_watch_shows_it_elsewhere)
 }
 
 /* Another client has bound the pod to the same node, but chose another card. */
-START_TEST(a_read_shows_it_on_another_card)
+TEST(a_read_shows_it_on_another_card)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -60,7 +60,7 @@ START_TEST(a_read_shows_it_on_another_card)
     bind_fixture_close();
 }
 
-START_TEST(a_read_shows_it_elsewhere)
+TEST(a_read_shows_it_elsewhere)
 {
     bind_fixture_open();
     node_set(&fixture.rig, "m", "16", "1", NULL);
@@ -77,7 +77,7 @@ START_TEST(a_read_shows_it_elsewhere)
 
 #define OUTDATED "Precondition failed: ResourceVersion in precondition: 5"
 
-START_TEST(an_edit_of_something_else_costs_a_read)
+TEST(an_edit_of_something_else_costs_a_read)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "a", .version = 5);
@@ -95,7 +95,7 @@ START_TEST(an_edit_of_something_else_costs_a_read)
 }
 
 /* The watch shows the edit first. */
-START_TEST(the_version_that_the_watch_shows_is_sent)
+TEST(the_version_that_the_watch_shows_is_sent)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "a", .version = 5);
@@ -109,7 +109,7 @@ START_TEST(the_version_that_the_watch_shows_is_sent)
     bind_fixture_close();
 }
 
-START_TEST(a_larger_request_than_the_reserved_one_is_not_bound)
+TEST(a_larger_request_than_the_reserved_one_is_not_bound)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "a", .version = 5);
@@ -122,7 +122,7 @@ START_TEST(a_larger_request_than_the_reserved_one_is_not_bound)
     bind_fixture_close();
 }
 
-START_TEST(a_larger_request_that_the_watch_shows_is_not_bound)
+TEST(a_larger_request_that_the_watch_shows_is_not_bound)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "a", .version = 5);
@@ -136,7 +136,7 @@ START_TEST(a_larger_request_that_the_watch_shows_is_not_bound)
 }
 
 /* An API server before 1.27 may still carry out the Binding in doubt: the card stays reserved. */
-START_TEST(a_changed_request_ends_no_doubt)
+TEST(a_changed_request_ends_no_doubt)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "a", .version = 5);
@@ -152,7 +152,7 @@ START_TEST(a_changed_request_ends_no_doubt)
     bind_fixture_close();
 }
 
-START_TEST(a_request_that_can_not_be_read_any_more)
+TEST(a_request_that_can_not_be_read_any_more)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -165,7 +165,7 @@ START_TEST(a_request_that_can_not_be_read_any_more)
     bind_fixture_close();
 }
 
-START_TEST(a_look_up_shows_it_elsewhere)
+TEST(a_look_up_shows_it_elsewhere)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -177,7 +177,7 @@ START_TEST(a_look_up_shows_it_elsewhere)
 }
 
 /* The token was rotated: cardpack reads the pod again with the new token. */
-START_TEST(a_look_up_with_a_token_that_was_rotated)
+TEST(a_look_up_with_a_token_that_was_rotated)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -193,7 +193,7 @@ START_TEST(a_look_up_with_a_token_that_was_rotated)
 }
 
 /* The API server refuses the new token, too. */
-START_TEST(a_look_up_with_a_token_that_is_refused)
+TEST(a_look_up_with_a_token_that_is_refused)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -210,7 +210,7 @@ START_TEST(a_look_up_with_a_token_that_is_refused)
     bind_fixture_close();
 }
 
-START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
+TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -226,7 +226,7 @@ START_TEST(a_look_up_that_is_not_answered_after_the_token_was_read_again)
 
 /* A GET before the Binding found the pod. A later refusal of the Binding does not show that the pod
  * is gone. */
-START_TEST(what_was_read_before_the_binding_counts_no_more)
+TEST(what_was_read_before_the_binding_counts_no_more)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -240,7 +240,7 @@ START_TEST(what_was_read_before_the_binding_counts_no_more)
 
 /* ---- requests that contradict each other ---- */
 
-START_TEST(a_second_request_for_another_node)
+TEST(a_second_request_for_another_node)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -255,7 +255,7 @@ START_TEST(a_second_request_for_another_node)
     bind_fixture_close();
 }
 
-START_TEST(a_name_that_is_not_the_uids)
+TEST(a_name_that_is_not_the_uids)
 {
     bind_fixture_open();
     says(ask_for("b", "a", "n"), "PodUID a is that of pod ns/a, not of ns/b");
@@ -266,7 +266,7 @@ START_TEST(a_name_that_is_not_the_uids)
 
 /* ---- when cardpack may not decide ---- */
 
-START_TEST(not_ready)
+TEST(not_ready)
 {
     bind_fixture_open();
     fixture.unready = true;
@@ -277,7 +277,7 @@ START_TEST(not_ready)
 }
 
 /* The term ended during the look-up. */
-START_TEST(unready_since_the_look_up)
+TEST(unready_since_the_look_up)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -290,7 +290,7 @@ START_TEST(unready_since_the_look_up)
 }
 
 /* The term of a decision is the term in which the card was held. */
-START_TEST(the_term_of_the_reservation)
+TEST(the_term_of_the_reservation)
 {
     bind_fixture_open();
     (void)ask("c");
@@ -321,7 +321,7 @@ static void show_two_containers(const char *uid)
 }
 
 /* Either the Binding is under way, or the request has an answer and no card is held. */
-START_TEST(memory_fails_in_a_request)
+TEST(memory_fails_in_a_request)
 {
     size_t n_failed = 0;
     for (size_t nth = 1;; nth++) {
@@ -351,7 +351,7 @@ START_TEST(memory_fails_in_a_request)
 
 /* ---- events and logs ---- */
 
-START_TEST(the_load)
+TEST(the_load)
 {
     struct bind_load load;
     bind_fixture_open();
@@ -380,31 +380,6 @@ START_TEST(the_load)
 
 int main(void)
 {
-    Suite *suite = suite_create("bind_answers");
-    TCase *tc = tcase_create("bind_answers");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_test(tc, what_the_watch_shows_is_not_read);
-    tcase_add_test(tc, the_watch_shows_it_elsewhere);
-    tcase_add_test(tc, a_read_shows_it_on_another_card);
-    tcase_add_test(tc, a_read_shows_it_elsewhere);
-    tcase_add_test(tc, an_edit_of_something_else_costs_a_read);
-    tcase_add_test(tc, the_version_that_the_watch_shows_is_sent);
-    tcase_add_test(tc, a_larger_request_than_the_reserved_one_is_not_bound);
-    tcase_add_test(tc, a_larger_request_that_the_watch_shows_is_not_bound);
-    tcase_add_test(tc, a_changed_request_ends_no_doubt);
-    tcase_add_test(tc, a_request_that_can_not_be_read_any_more);
-    tcase_add_test(tc, a_look_up_shows_it_elsewhere);
-    tcase_add_test(tc, a_look_up_with_a_token_that_was_rotated);
-    tcase_add_test(tc, a_look_up_with_a_token_that_is_refused);
-    tcase_add_test(tc, a_look_up_that_is_not_answered_after_the_token_was_read_again);
-    tcase_add_test(tc, what_was_read_before_the_binding_counts_no_more);
-    tcase_add_test(tc, a_second_request_for_another_node);
-    tcase_add_test(tc, a_name_that_is_not_the_uids);
-    tcase_add_test(tc, not_ready);
-    tcase_add_test(tc, unready_since_the_look_up);
-    tcase_add_test(tc, the_term_of_the_reservation);
-    tcase_add_test(tc, memory_fails_in_a_request);
-    tcase_add_test(tc, the_load);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -140,7 +140,7 @@ static struct asker *ask_of(const char *pod)
     return a;
 }
 
-START_TEST(the_lock_comes_before_the_binding)
+TEST(the_lock_comes_before_the_binding)
 {
     open_node();
     struct asker *a = ask_of("a");
@@ -155,7 +155,7 @@ START_TEST(the_lock_comes_before_the_binding)
     bind_fixture_close();
 }
 
-START_TEST(a_refused_binding_leaves_no_lock)
+TEST(a_refused_binding_leaves_no_lock)
 {
     open_node();
     struct asker *a = ask_of("a");
@@ -170,7 +170,7 @@ START_TEST(a_refused_binding_leaves_no_lock)
     bind_fixture_close();
 }
 
-START_TEST(waits_for_the_lock_of_another_pod)
+TEST(waits_for_the_lock_of_another_pod)
 {
     open_node();
     (void)snprintf(server.lock, sizeof(server.lock), "%s", OTHERS);
@@ -185,7 +185,7 @@ START_TEST(waits_for_the_lock_of_another_pod)
     bind_fixture_close();
 }
 
-START_TEST(the_lock_of_another_pod_at_the_deadline)
+TEST(the_lock_of_another_pod_at_the_deadline)
 {
     open_node();
     (void)snprintf(server.lock, sizeof(server.lock), "%s", OTHERS);
@@ -199,7 +199,7 @@ START_TEST(the_lock_of_another_pod_at_the_deadline)
     bind_fixture_close();
 }
 
-START_TEST(without_the_right_it_does_not_wait)
+TEST(without_the_right_it_does_not_wait)
 {
     open_node();
     server.denied = 403;
@@ -211,7 +211,7 @@ START_TEST(without_the_right_it_does_not_wait)
 }
 
 /* No Binding was sent, so there is no doubt about one; the lock may have been set. */
-START_TEST(the_deadline_comes_while_the_lock_is_being_set)
+TEST(the_deadline_comes_while_the_lock_is_being_set)
 {
     open_node();
     server.silent = true;
@@ -229,7 +229,7 @@ START_TEST(the_deadline_comes_while_the_lock_is_being_set)
 }
 
 /* The Binding is sent again: the lock that is there is ours. */
-START_TEST(the_lock_is_checked_before_each_binding)
+TEST(the_lock_is_checked_before_each_binding)
 {
     open_node();
     struct asker *a = ask_of("a");
@@ -246,7 +246,7 @@ START_TEST(the_lock_is_checked_before_each_binding)
 }
 
 /* The next pod waits while the first is reserved, and while the plugin has not served it. */
-START_TEST(one_pod_at_a_time)
+TEST(one_pod_at_a_time)
 {
     open_node();
     struct asker *a = ask_of("a");
@@ -274,7 +274,7 @@ START_TEST(one_pod_at_a_time)
 
 /* An earlier Binding took effect late: the plugin served the pod, before the lock was set again.
  * The read shows it, the watch does not yet. */
-START_TEST(a_read_shows_that_the_plugin_is_done)
+TEST(a_read_shows_that_the_plugin_is_done)
 {
     open_node();
     struct asker *a = ask_of("a");
@@ -304,7 +304,7 @@ static const struct {
 };
 
 /* The lock is removed when the API server answers again. */
-START_TEST(the_lock_is_removed_later)
+TEST_EACH(the_lock_is_removed_later, COUNT_OF(refusals))
 {
     open_node();
     struct asker *a = ask_of("a");
@@ -323,7 +323,7 @@ START_TEST(the_lock_is_removed_later)
 }
 
 /* After five minutes it keeps no pod from the node, and another scheduler may have replaced it. */
-START_TEST(gives_up_when_the_lock_is_too_old)
+TEST_EACH(gives_up_when_the_lock_is_too_old, 2)
 {
     open_node();
     (void)ask_of("a");
@@ -375,7 +375,7 @@ static void show_a(const char *annotations, const char *phase)
 
 /* Volcano's lock names no pod, so only the cardpack that has set it knows that it is of no use. The
  * kubelet may still ask the plugin for the pod. */
-START_TEST(the_lock_of_a_pod_that_is_gone_is_removed)
+TEST_EACH(the_lock_of_a_pod_that_is_gone_is_removed, 2)
 {
     bind_a();
     show_a(WAITS, "Pending");
@@ -396,7 +396,7 @@ START_TEST(the_lock_of_a_pod_that_is_gone_is_removed)
 }
 
 /* What is not a lock of a pod that is gone. */
-START_TEST(other_locks_are_left_alone)
+TEST_EACH(other_locks_are_left_alone, 3)
 {
     bind_a();
     show_a(_i == 0 ? SERVED : WAITS, "Pending");
@@ -413,7 +413,7 @@ START_TEST(other_locks_are_left_alone)
     bind_fixture_close();
 }
 
-START_TEST(ends_while_it_locks_and_unlocks)
+TEST(ends_while_it_locks_and_unlocks)
 {
     open_node();
     (void)ask_of("a");
@@ -425,26 +425,4 @@ START_TEST(ends_while_it_locks_and_unlocks)
     get_says_vgpu("a");
     ck_assert_uint_eq(a->answered, 1);
     bind_fixture_close();
-}
-
-int main(void)
-{
-    Suite *s = suite_create("bind_lock");
-    TCase *t = tcase_create("bind_lock");
-    tcase_add_test(t, the_lock_comes_before_the_binding);
-    tcase_add_test(t, a_refused_binding_leaves_no_lock);
-    tcase_add_test(t, waits_for_the_lock_of_another_pod);
-    tcase_add_test(t, the_lock_of_another_pod_at_the_deadline);
-    tcase_add_test(t, without_the_right_it_does_not_wait);
-    tcase_add_test(t, the_deadline_comes_while_the_lock_is_being_set);
-    tcase_add_test(t, the_lock_is_checked_before_each_binding);
-    tcase_add_test(t, one_pod_at_a_time);
-    tcase_add_test(t, a_read_shows_that_the_plugin_is_done);
-    tcase_add_loop_test(t, the_lock_is_removed_later, 0, COUNT_OF(refusals));
-    tcase_add_loop_test(t, gives_up_when_the_lock_is_too_old, 0, 2);
-    tcase_add_loop_test(t, the_lock_of_a_pod_that_is_gone_is_removed, 0, 2);
-    tcase_add_loop_test(t, other_locks_are_left_alone, 0, 3);
-    tcase_add_test(t, ends_while_it_locks_and_unlocks);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

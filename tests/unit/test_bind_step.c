@@ -180,7 +180,7 @@ static const struct history {
       POSTED(105, POST_NOT_SENT, BIND_DO_PAUSE), WAKE(300, BIND_DO_READ)}},
 };
 
-START_TEST(follows_history)
+TEST_EACH(follows_history, COUNT_OF(histories))
 {
     const struct history *h = &histories[_i];
     struct bind_machine m;
@@ -198,7 +198,7 @@ START_TEST(follows_history)
     }
 }
 
-START_TEST(retry_after_is_honoured)
+TEST(retry_after_is_honoured)
 {
     struct bind_machine m;
     bind_step_init(&m, DEADLINE);
@@ -207,7 +207,7 @@ START_TEST(retry_after_is_honoured)
     ck_assert_uint_ge(bind_step(&m, &in, 2).pause_ms, 9000);
 }
 
-START_TEST(pauses_grow_and_are_bounded)
+TEST(pauses_grow_and_are_bounded)
 {
     uint64_t longest = 0;
     struct bind_machine m;
@@ -225,7 +225,7 @@ START_TEST(pauses_grow_and_are_bounded)
     ck_assert_uint_le(longest, 4000);
 }
 
-START_TEST(what_was_created_and_is_gone_holds_nothing)
+TEST(what_was_created_and_is_gone_holds_nothing)
 {
     struct bind_machine m;
     bind_step_init(&m, DEADLINE);
@@ -237,7 +237,7 @@ START_TEST(what_was_created_and_is_gone_holds_nothing)
     ck_assert_int_eq(bind_step(&m, &gone, 9).action, BIND_DO_CANCEL);
 }
 
-START_TEST(a_confirm_that_needs_a_read_goes_on)
+TEST(a_confirm_that_needs_a_read_goes_on)
 {
     struct bind_machine m;
     bind_step_init(&m, DEADLINE);
@@ -252,7 +252,7 @@ START_TEST(a_confirm_that_needs_a_read_goes_on)
     ck_assert(out.read_back);
 }
 
-START_TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
+TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
 {
     struct bind_machine m;
     bind_step_init(&m, DEADLINE);
@@ -267,7 +267,7 @@ START_TEST(a_created_binding_that_needs_a_read_is_never_given_up_unread)
     ck_assert(out.answer);
 }
 
-START_TEST(no_retry_after_holds_a_card_for_long)
+TEST(no_retry_after_holds_a_card_for_long)
 {
     struct bind_machine m;
     bind_step_init(&m, DEADLINE);
@@ -277,19 +277,4 @@ START_TEST(no_retry_after_holds_a_card_for_long)
     struct bind_input turned_away = {
         .type = BIND_IN_READ, .seen = SEEN_NOTHING, .retry_after_ms = UINT64_MAX};
     ck_assert_uint_le(bind_step(&m, &turned_away, 6).pause_ms, 60000);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("bind_step");
-    TCase *tc = tcase_create("bind_step");
-    tcase_add_loop_test(tc, follows_history, 0, (int)COUNT_OF(histories));
-    tcase_add_test(tc, retry_after_is_honoured);
-    tcase_add_test(tc, pauses_grow_and_are_bounded);
-    tcase_add_test(tc, what_was_created_and_is_gone_holds_nothing);
-    tcase_add_test(tc, a_confirm_that_needs_a_read_goes_on);
-    tcase_add_test(tc, a_created_binding_that_needs_a_read_is_never_given_up_unread);
-    tcase_add_test(tc, no_retry_after_holds_a_card_for_long);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

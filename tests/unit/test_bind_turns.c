@@ -11,7 +11,7 @@
 
 /* ---- after a pause the world has changed ---- */
 
-START_TEST(throttled_and_the_cards_are_cordoned)
+TEST(throttled_and_the_cards_are_cordoned)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -32,7 +32,7 @@ START_TEST(throttled_and_the_cards_are_cordoned)
 }
 
 /* The same change while the bind waits for its turn on the node. */
-START_TEST(queued_and_the_cards_are_cordoned)
+TEST(queued_and_the_cards_are_cordoned)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -47,7 +47,7 @@ START_TEST(queued_and_the_cards_are_cordoned)
     bind_fixture_close();
 }
 
-START_TEST(throttled_and_nothing_has_changed)
+TEST(throttled_and_nothing_has_changed)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -62,7 +62,7 @@ START_TEST(throttled_and_nothing_has_changed)
 }
 
 /* A Retry-After longer than any of cardpack's back-offs counts. */
-START_TEST(throttled_for_as_long_as_is_asked)
+TEST(throttled_for_as_long_as_is_asked)
 {
     bind_fixture_open();
     (void)ask("a");
@@ -95,7 +95,7 @@ static struct asker *in_doubt(const char *pod)
     return a;
 }
 
-START_TEST(a_second_request_gets_a_deadline_of_its_own)
+TEST(a_second_request_gets_a_deadline_of_its_own)
 {
     bind_fixture_open();
     (void)in_doubt("a");
@@ -122,7 +122,7 @@ START_TEST(a_second_request_gets_a_deadline_of_its_own)
 
 /* A second request sets a new deadline: cardpack sends the same Binding again. Before, it only read
  * the pod. */
-START_TEST(a_second_request_is_served_by_another_post)
+TEST(a_second_request_is_served_by_another_post)
 {
     bind_fixture_open();
     (void)in_doubt("a");
@@ -145,7 +145,7 @@ START_TEST(a_second_request_is_served_by_another_post)
 }
 
 /* Both requests get answers from one Binding. */
-START_TEST(two_requests_share_a_binding)
+TEST(two_requests_share_a_binding)
 {
     bind_fixture_open();
     struct asker *first = ask("a");
@@ -162,7 +162,7 @@ START_TEST(two_requests_share_a_binding)
 
 /* ---- the node's turn ---- */
 
-START_TEST(one_posts_on_a_node_at_a_time)
+TEST(one_posts_on_a_node_at_a_time)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -185,7 +185,7 @@ START_TEST(one_posts_on_a_node_at_a_time)
     bind_fixture_close();
 }
 
-START_TEST(the_oldest_is_next)
+TEST(the_oldest_is_next)
 {
     bind_fixture_open();
     pod_set(&fixture.rig, .uid = "c");
@@ -202,7 +202,7 @@ START_TEST(the_oldest_is_next)
 
 /* Binds post in the order of their reservations, not of their requests: a look-up delays the
  * reservation. */
-START_TEST(who_was_looked_up_is_behind)
+TEST(who_was_looked_up_is_behind)
 {
     bind_fixture_open();
     (void)ask("c");
@@ -217,7 +217,7 @@ START_TEST(who_was_looked_up_is_behind)
 }
 
 /* A deadline ends the turn and cancels its call. */
-START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
+TEST(who_gets_into_doubt_lets_the_next_one_pass)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -234,7 +234,7 @@ START_TEST(who_gets_into_doubt_lets_the_next_one_pass)
 
 /* A gave up its turn when its result was in doubt. B posts at the moment when a new request wakes
  * A. */
-START_TEST(who_is_in_doubt_waits_for_its_turn)
+TEST(who_is_in_doubt_waits_for_its_turn)
 {
     bind_fixture_open();
     (void)in_doubt("a");
@@ -258,7 +258,7 @@ START_TEST(who_is_in_doubt_waits_for_its_turn)
 }
 
 /* A GET needs no turn: it runs beside another pod's Binding. */
-START_TEST(who_is_in_doubt_reads_beside_another)
+TEST(who_is_in_doubt_reads_beside_another)
 {
     bind_fixture_open();
     (void)in_doubt("a");
@@ -272,7 +272,7 @@ START_TEST(who_is_in_doubt_reads_beside_another)
 /* ---- error texts ---- */
 
 /* A GET after the refusal shows only that the pod is unbound: the refusal stays the answer. */
-START_TEST(a_refusal_is_not_forgotten_for_a_read)
+TEST(a_refusal_is_not_forgotten_for_a_read)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -301,7 +301,7 @@ START_TEST(a_refusal_is_not_forgotten_for_a_read)
     bind_fixture_close();
 }
 
-START_TEST(a_refusal_after_a_look_up)
+TEST(a_refusal_after_a_look_up)
 {
     bind_fixture_open();
     struct asker *a = ask("c");
@@ -316,7 +316,7 @@ START_TEST(a_refusal_after_a_look_up)
 
 /* A proxy sent the Binding twice: the pod was bound and deleted gracefully, then the second copy
  * arrived. */
-START_TEST(a_refusal_of_a_second_copy_frees_no_card)
+TEST(a_refusal_of_a_second_copy_frees_no_card)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -330,7 +330,7 @@ START_TEST(a_refusal_of_a_second_copy_frees_no_card)
 
 /* ---- the watch shows the result before the turn comes ---- */
 
-START_TEST(queued_and_bound_elsewhere_meanwhile)
+TEST(queued_and_bound_elsewhere_meanwhile)
 {
     bind_fixture_open();
     node_set(&fixture.rig, "other", "32", "2", NULL);
@@ -347,7 +347,7 @@ START_TEST(queued_and_bound_elsewhere_meanwhile)
 
 /* cardpack sends no Binding for a pod that holds no card any more; only a GET shows what happened
  * to the pod. */
-START_TEST(queued_and_ended_meanwhile)
+TEST(queued_and_ended_meanwhile)
 {
     bind_fixture_open();
     (void)ask("a");
@@ -363,7 +363,7 @@ START_TEST(queued_and_ended_meanwhile)
     bind_fixture_close();
 }
 
-START_TEST(unauthorized_and_bound_meanwhile)
+TEST(unauthorized_and_bound_meanwhile)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -375,7 +375,7 @@ START_TEST(unauthorized_and_bound_meanwhile)
     bind_fixture_close();
 }
 
-START_TEST(who_never_had_a_turn_is_told_so)
+TEST(who_never_had_a_turn_is_told_so)
 {
     bind_fixture_open();
     (void)ask("a");
@@ -388,7 +388,7 @@ START_TEST(who_never_had_a_turn_is_told_so)
 }
 
 /* After a rotation of the token cardpack sends one more Binding, not two. */
-START_TEST(a_token_is_read_anew_once)
+TEST(a_token_is_read_anew_once)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -403,7 +403,7 @@ START_TEST(a_token_is_read_anew_once)
 }
 
 /* The term is over: the answer is the backend's refusal, not the cache's. */
-START_TEST(in_another_term_the_backend_refuses)
+TEST(in_another_term_the_backend_refuses)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -419,7 +419,7 @@ START_TEST(in_another_term_the_backend_refuses)
 }
 
 /* At shutdown every request gets an answer, and no call stays under way. */
-START_TEST(all_are_answered_at_the_end)
+TEST(all_are_answered_at_the_end)
 {
     bind_fixture_open();
     struct asker *a = ask("a");
@@ -433,32 +433,6 @@ START_TEST(all_are_answered_at_the_end)
 
 int main(void)
 {
-    Suite *suite = suite_create("bind_turns");
-    TCase *tc = tcase_create("bind_turns");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_test(tc, throttled_and_the_cards_are_cordoned);
-    tcase_add_test(tc, queued_and_the_cards_are_cordoned);
-    tcase_add_test(tc, throttled_and_nothing_has_changed);
-    tcase_add_test(tc, throttled_for_as_long_as_is_asked);
-    tcase_add_test(tc, a_second_request_gets_a_deadline_of_its_own);
-    tcase_add_test(tc, a_second_request_is_served_by_another_post);
-    tcase_add_test(tc, two_requests_share_a_binding);
-    tcase_add_test(tc, one_posts_on_a_node_at_a_time);
-    tcase_add_test(tc, the_oldest_is_next);
-    tcase_add_test(tc, who_was_looked_up_is_behind);
-    tcase_add_test(tc, who_gets_into_doubt_lets_the_next_one_pass);
-    tcase_add_test(tc, who_is_in_doubt_waits_for_its_turn);
-    tcase_add_test(tc, who_is_in_doubt_reads_beside_another);
-    tcase_add_test(tc, a_refusal_is_not_forgotten_for_a_read);
-    tcase_add_test(tc, a_refusal_after_a_look_up);
-    tcase_add_test(tc, a_refusal_of_a_second_copy_frees_no_card);
-    tcase_add_test(tc, queued_and_bound_elsewhere_meanwhile);
-    tcase_add_test(tc, queued_and_ended_meanwhile);
-    tcase_add_test(tc, unauthorized_and_bound_meanwhile);
-    tcase_add_test(tc, who_never_had_a_turn_is_told_so);
-    tcase_add_test(tc, a_token_is_read_anew_once);
-    tcase_add_test(tc, in_another_term_the_backend_refuses);
-    tcase_add_test(tc, all_are_answered_at_the_end);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

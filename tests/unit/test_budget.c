@@ -119,7 +119,7 @@ static const struct {
     {"a=1", "a=1 a=2", false},
 };
 
-START_TEST(selects_by_labels)
+TEST_EACH(selects_by_labels, COUNT_OF(selectors))
 {
     struct budgets b;
     struct label_view labels[WORDS_MAX];
@@ -158,7 +158,7 @@ static struct budget_pod pod_of(const char *namespace, const char *name,
         .namespace = str_of(namespace), .name = str_of(name), .labels = label, .n_labels = 1};
 }
 
-START_TEST(counts_what_is_left)
+TEST(counts_what_is_left)
 {
     struct budgets b;
     struct label_view red;
@@ -249,7 +249,7 @@ static bool is_charged(struct budgets *b, const char *namespace)
 }
 
 /* Else a tenant's budgets take all of the process' memory, again after each start. */
-START_TEST(all_together_are_bounded)
+TEST(all_together_are_bounded)
 {
     struct budgets b;
     char name[16];
@@ -279,7 +279,7 @@ static bool knows(const struct budgets *b, const char *namespace, const char *na
     return budgets_get(b, str_of(namespace), str_of(name)) != NULL;
 }
 
-START_TEST(a_list_sweeps_what_it_lacks)
+TEST(a_list_sweeps_what_it_lacks)
 {
     struct budgets b;
     budgets_init(&b, seed);
@@ -308,7 +308,7 @@ START_TEST(a_list_sweeps_what_it_lacks)
     budgets_done(&b);
 }
 
-START_TEST(a_torn_list_sweeps_nothing)
+TEST(a_torn_list_sweeps_nothing)
 {
     struct budgets b;
     budgets_init(&b, seed);
@@ -368,22 +368,14 @@ static enum errc set_many(void *ctx)
     return code;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(set_many, NULL), 60);
 }
 
 int main(void)
 {
-    Suite *suite = suite_create("budget");
-    TCase *tc = tcase_create("budget");
-    tcase_add_loop_test(tc, selects_by_labels, 0, COUNT_OF(selectors));
-    tcase_add_test(tc, counts_what_is_left);
+    TCase *tc = unit_case("budget");
     tcase_add_test_raise_signal(tc, counting_begins_with_a_round, SIGABRT);
-    tcase_add_test(tc, all_together_are_bounded);
-    tcase_add_test(tc, a_list_sweeps_what_it_lacks);
-    tcase_add_test(tc, a_torn_list_sweeps_nothing);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

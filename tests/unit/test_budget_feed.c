@@ -249,7 +249,7 @@ static unsigned times_logged(const char *text)
     return n;
 }
 
-START_TEST(follows_the_api_server)
+TEST_EACH(follows_the_api_server, COUNT_OF(cases))
 {
     start(cases[_i].patience, cases[_i].steps, cases[_i].n_steps);
     run_to(cases[_i].budgets, cases[_i].n_steps);
@@ -262,7 +262,7 @@ static bool asked(void *ctx)
 }
 
 /* In each state: a call under way, a change of path due, or one due later. */
-START_TEST(is_freed_in_every_state)
+TEST_EACH(is_freed_in_every_state, 9)
 {
     static const struct script_step steps[] = {ABSENT(V1), ABSENT(BETA)};
     size_t n = (size_t)_i / 3;
@@ -293,7 +293,7 @@ static bool known_at_last(void *ctx)
 }
 
 /* One allocation during a list fails: in the end the same budgets are known. */
-START_TEST(a_lack_of_memory_is_made_up_for)
+TEST(a_lack_of_memory_is_made_up_for)
 {
     struct script_step steps[12];
     struct shortage s = {.hit = true};
@@ -325,7 +325,7 @@ static enum errc make_and_free(void *ctx)
     return code;
 }
 
-START_TEST(is_made_whole_or_not_at_all)
+TEST(is_made_whole_or_not_at_all)
 {
     start(RETRY_PATH, NULL, 0);
     ck_assert_uint_gt(fail_alloc_each(make_and_free, NULL), 3);
@@ -333,13 +333,7 @@ START_TEST(is_made_whole_or_not_at_all)
 
 int main(void)
 {
-    Suite *suite = suite_create("budget_feed");
-    TCase *tc = tcase_create("budget_feed");
+    TCase *tc = unit_case("budget_feed");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, follows_the_api_server, 0, COUNT_OF(cases));
-    tcase_add_loop_test(tc, is_freed_in_every_state, 0, 9);
-    tcase_add_test(tc, a_lack_of_memory_is_made_up_for);
-    tcase_add_test(tc, is_made_whole_or_not_at_all);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -66,7 +66,7 @@ static bool list_short_of_memory(size_t nth)
 }
 
 /* The list has ended and its watch is open: nothing else would bring the lost budget. */
-START_TEST(a_budget_without_memory_for_it_is_listed_again)
+TEST(a_budget_without_memory_for_it_is_listed_again)
 {
     size_t n_lost = 0;
     bool hit = true;
@@ -90,10 +90,6 @@ START_TEST(a_budget_without_memory_for_it_is_listed_again)
 
 int main(void)
 {
-    Suite *suite = suite_create("budget_lost");
-    TCase *tc = tcase_create("budget_lost");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_test(tc, a_budget_without_memory_for_it_is_listed_again);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -183,7 +183,7 @@ static void take_one(struct trial *t)
     m->there = false;
 }
 
-START_TEST(counts_as_a_naive_model)
+TEST(counts_as_a_naive_model)
 {
     uint64_t first = seeded_setting("BUDGET_SEED", 1);
     uint64_t seeds = seeded_setting("BUDGET_SEEDS", 100);
@@ -208,13 +208,4 @@ START_TEST(counts_as_a_naive_model)
         }
         budgets_done(&t.b);
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("budget_model");
-    TCase *tc = tcase_create("budget_model");
-    tcase_add_test(tc, counts_as_a_naive_model);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-START_TEST(appends)
+TEST(appends)
 {
     struct buf b;
     buf_init(&b, 1000);
@@ -33,7 +33,7 @@ START_TEST(appends)
     buf_done(&b);
 }
 
-START_TEST(empty_is_not_absent)
+TEST(empty_is_not_absent)
 {
     struct buf b;
     buf_init(&b, 10);
@@ -76,7 +76,7 @@ static const struct {
     {put_ten, 10}, {put_one, 1}, {put_number, 5}, {put_negative, 6}, {put_formatted, 7},
 };
 
-START_TEST(holds_its_ceiling_and_drops_whole)
+TEST_EACH(holds_its_ceiling_and_drops_whole, COUNT_OF(puts_table))
 {
     for (size_t max = 0; max < 30; max++) {
         struct buf b;
@@ -96,7 +96,7 @@ START_TEST(holds_its_ceiling_and_drops_whole)
     }
 }
 
-START_TEST(no_ceiling_overflows)
+TEST(no_ceiling_overflows)
 {
     struct buf b;
     buf_init(&b, SIZE_MAX);
@@ -108,7 +108,7 @@ START_TEST(no_ceiling_overflows)
     buf_done(&b);
 }
 
-START_TEST(reserves)
+TEST(reserves)
 {
     struct buf b;
     buf_init(&b, 5000);
@@ -121,7 +121,7 @@ START_TEST(reserves)
     buf_done(&b);
 }
 
-START_TEST(growth_is_geometric)
+TEST(growth_is_geometric)
 {
     struct buf b;
     buf_init(&b, 1000000);
@@ -133,7 +133,7 @@ START_TEST(growth_is_geometric)
     buf_done(&b);
 }
 
-START_TEST(clear_keeps_what_it_may)
+TEST(clear_keeps_what_it_may)
 {
     struct buf b;
     buf_init(&b, 100000);
@@ -164,12 +164,12 @@ static enum errc fill(void *ctx)
     return failed ? ERR_NOMEM : OK;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 3);
 }
 
-START_TEST(tells_a_lack_of_memory_from_its_ceiling)
+TEST(tells_a_lack_of_memory_from_its_ceiling)
 {
     struct buf b;
     buf_init(&b, 10);
@@ -186,7 +186,7 @@ START_TEST(tells_a_lack_of_memory_from_its_ceiling)
 }
 
 /* Bytes from before the failure stay readable. */
-START_TEST(keeps_its_bytes_without_memory)
+TEST(keeps_its_bytes_without_memory)
 {
     struct buf b;
     buf_init(&b, 100000);
@@ -199,7 +199,7 @@ START_TEST(keeps_its_bytes_without_memory)
 }
 
 /* Each way to drop its content leaves the caller's array usable, and frees nothing. */
-START_TEST(on_an_array)
+TEST(on_an_array)
 {
     char bytes[8];
     struct buf b = BUF_ON(bytes);
@@ -225,23 +225,4 @@ START_TEST(on_an_array)
     ck_assert_int_eq(buf_fault(&part), ERR_LIMIT);
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("buf");
-    TCase *tc = tcase_create("buf");
-    tcase_add_test(tc, appends);
-    tcase_add_test(tc, empty_is_not_absent);
-    tcase_add_loop_test(tc, holds_its_ceiling_and_drops_whole, 0, COUNT_OF(puts_table));
-    tcase_add_test(tc, no_ceiling_overflows);
-    tcase_add_test(tc, reserves);
-    tcase_add_test(tc, growth_is_geometric);
-    tcase_add_test(tc, clear_keeps_what_it_may);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    tcase_add_test(tc, tells_a_lack_of_memory_from_its_ceiling);
-    tcase_add_test(tc, keeps_its_bytes_without_memory);
-    tcase_add_test(tc, on_an_array);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

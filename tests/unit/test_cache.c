@@ -9,7 +9,7 @@ static void start(struct rig *r)
     node_set(r, "m", "32", "2", NULL);
 }
 
-START_TEST(a_pod_goes_its_usual_way)
+TEST(a_pod_goes_its_usual_way)
 {
     struct rig r;
     start(&r);
@@ -34,7 +34,7 @@ START_TEST(a_pod_goes_its_usual_way)
 }
 
 /* The watch may show the bound pod before the answer to its Binding arrives. */
-START_TEST(watch_and_answer_come_in_any_order)
+TEST(watch_and_answer_come_in_any_order)
 {
     struct rig r;
     start(&r);
@@ -52,7 +52,7 @@ START_TEST(watch_and_answer_come_in_any_order)
     rig_done(&r);
 }
 
-START_TEST(a_cancel_gives_the_card_back)
+TEST(a_cancel_gives_the_card_back)
 {
     struct rig r;
     start(&r);
@@ -72,7 +72,7 @@ START_TEST(a_cancel_gives_the_card_back)
     rig_done(&r);
 }
 
-START_TEST(nobody_holds_two_cards)
+TEST(nobody_holds_two_cards)
 {
     struct rig r;
     start(&r);
@@ -85,7 +85,7 @@ START_TEST(nobody_holds_two_cards)
     rig_done(&r);
 }
 
-START_TEST(gone_is_told_by_uid_alone) /* A6, A11 */
+TEST(gone_is_told_by_uid_alone) /* A6, A11 */
 {
     struct rig r;
     start(&r);
@@ -114,7 +114,7 @@ static void set_named(struct rig *r, const char *uid, const char *node)
     ck_assert_int_eq(rig_apply(r, &e), OK);
 }
 
-START_TEST(one_name_twice_is_two_pods) /* A9: a StatefulSet creates its pod again */
+TEST(one_name_twice_is_two_pods) /* A9: a StatefulSet creates its pod again */
 {
     struct rig r;
     start(&r);
@@ -127,7 +127,7 @@ START_TEST(one_name_twice_is_two_pods) /* A9: a StatefulSet creates its pod agai
     rig_done(&r);
 }
 
-START_TEST(a_deletion_timestamp_frees_nothing) /* A10 */
+TEST(a_deletion_timestamp_frees_nothing) /* A10 */
 {
     struct rig r;
     start(&r);
@@ -159,7 +159,7 @@ static const struct {
 };
 
 /* A bound pod is charged by its spec, on a card that exists, whatever its annotations say. */
-START_TEST(the_spec_says_how_much_the_annotation_which_card) /* A17, A18, A19 */
+TEST_EACH(the_spec_says_how_much_the_annotation_which_card, COUNT_OF(placed)) /* A17, A18, A19 */
 {
     struct rig r;
     start(&r);
@@ -172,7 +172,7 @@ START_TEST(the_spec_says_how_much_the_annotation_which_card) /* A17, A18, A19 */
     rig_done(&r);
 }
 
-START_TEST(annotations_of_an_unbound_pod_mean_nothing) /* A17 */
+TEST(annotations_of_an_unbound_pod_mean_nothing) /* A17 */
 {
     struct rig r;
     start(&r);
@@ -184,7 +184,7 @@ START_TEST(annotations_of_an_unbound_pod_mean_nothing) /* A17 */
     rig_done(&r);
 }
 
-START_TEST(an_unreadable_request_is_told_and_not_offered)
+TEST(an_unreadable_request_is_told_and_not_offered)
 {
     struct rig r;
     start(&r);
@@ -195,7 +195,7 @@ START_TEST(an_unreadable_request_is_told_and_not_offered)
     rig_done(&r);
 }
 
-START_TEST(pods_that_want_nothing_are_not_kept)
+TEST(pods_that_want_nothing_are_not_kept)
 {
     struct rig r;
     start(&r);
@@ -208,7 +208,7 @@ START_TEST(pods_that_want_nothing_are_not_kept)
     rig_done(&r);
 }
 
-START_TEST(init_containers_count) /* A25 */
+TEST(init_containers_count) /* A25 */
 {
     struct rig r;
     start(&r);
@@ -217,7 +217,7 @@ START_TEST(init_containers_count) /* A25 */
     rig_done(&r);
 }
 
-START_TEST(the_object_wins_over_the_reservation)
+TEST(the_object_wins_over_the_reservation)
 {
     struct rig r;
     start(&r);
@@ -235,7 +235,7 @@ START_TEST(the_object_wins_over_the_reservation)
 }
 
 /* An unbound object does not show that a Binding under way failed. */
-START_TEST(an_older_object_gives_nothing_back)
+TEST(an_older_object_gives_nothing_back)
 {
     struct rig r;
     start(&r);
@@ -258,7 +258,7 @@ START_TEST(an_older_object_gives_nothing_back)
  * of that name to this card. So a deletion releases the card of a bound pod, but never a
  * reservation whose Binding is under way.
  */
-START_TEST(a_reservation_outlives_its_pod_until_it_is_resolved)
+TEST(a_reservation_outlives_its_pod_until_it_is_resolved)
 {
     struct rig r;
     start(&r);
@@ -275,7 +275,7 @@ START_TEST(a_reservation_outlives_its_pod_until_it_is_resolved)
     rig_done(&r);
 }
 
-START_TEST(a_confirmed_pod_that_is_deleted_is_gone)
+TEST(a_confirmed_pod_that_is_deleted_is_gone)
 {
     struct rig r;
     start(&r);
@@ -287,7 +287,7 @@ START_TEST(a_confirmed_pod_that_is_deleted_is_gone)
     rig_done(&r);
 }
 
-START_TEST(assume_time_only_grows) /* A28 */
+TEST(assume_time_only_grows) /* A28 */
 {
     struct rig r;
     start(&r);
@@ -310,7 +310,7 @@ START_TEST(assume_time_only_grows) /* A28 */
     rig_done(&r);
 }
 
-START_TEST(assume_time_follows_what_others_wrote) /* A28: of others */
+TEST(assume_time_follows_what_others_wrote) /* A28: of others */
 {
     struct rig r;
     start(&r);
@@ -338,7 +338,7 @@ static const char *const hostile_times[] = {
     " 5000",
 };
 
-START_TEST(hostile_times_leave_room_for_ours) /* A28 */
+TEST_EACH(hostile_times_leave_room_for_ours, COUNT_OF(hostile_times)) /* A28 */
 {
     struct rig r;
     start(&r);
@@ -350,7 +350,7 @@ START_TEST(hostile_times_leave_room_for_ours) /* A28 */
     rig_done(&r);
 }
 
-START_TEST(a_read_shows_where_a_pod_was_bound)
+TEST(a_read_shows_where_a_pod_was_bound)
 {
     struct rig r;
     start(&r);
@@ -371,7 +371,7 @@ START_TEST(a_read_shows_where_a_pod_was_bound)
 }
 
 /* The answer to a GET may be older than what the watch has shown: then it changes nothing. */
-START_TEST(a_read_is_no_news_beside_the_watch)
+TEST(a_read_is_no_news_beside_the_watch)
 {
     struct rig r;
     start(&r);
@@ -389,7 +389,7 @@ START_TEST(a_read_is_no_news_beside_the_watch)
     rig_done(&r);
 }
 
-START_TEST(every_pod_can_be_walked)
+TEST(every_pod_can_be_walked)
 {
     struct rig r;
     start(&r);
@@ -402,34 +402,4 @@ START_TEST(every_pod_can_be_walked)
         n++;
     ck_assert_uint_eq(n, 3);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache");
-    TCase *tc = tcase_create("cache");
-    tcase_add_test(tc, a_pod_goes_its_usual_way);
-    tcase_add_test(tc, watch_and_answer_come_in_any_order);
-    tcase_add_test(tc, a_cancel_gives_the_card_back);
-    tcase_add_test(tc, nobody_holds_two_cards);
-    tcase_add_test(tc, gone_is_told_by_uid_alone);
-    tcase_add_test(tc, one_name_twice_is_two_pods);
-    tcase_add_test(tc, a_deletion_timestamp_frees_nothing);
-    tcase_add_loop_test(tc, the_spec_says_how_much_the_annotation_which_card, 0, COUNT_OF(placed));
-    tcase_add_test(tc, annotations_of_an_unbound_pod_mean_nothing);
-    tcase_add_test(tc, an_unreadable_request_is_told_and_not_offered);
-    tcase_add_test(tc, pods_that_want_nothing_are_not_kept);
-    tcase_add_test(tc, init_containers_count);
-    tcase_add_test(tc, the_object_wins_over_the_reservation);
-    tcase_add_test(tc, an_older_object_gives_nothing_back);
-    tcase_add_test(tc, a_reservation_outlives_its_pod_until_it_is_resolved);
-    tcase_add_test(tc, a_confirmed_pod_that_is_deleted_is_gone);
-    tcase_add_test(tc, assume_time_only_grows);
-    tcase_add_test(tc, assume_time_follows_what_others_wrote);
-    tcase_add_loop_test(tc, hostile_times_leave_room_for_ours, 0, COUNT_OF(hostile_times));
-    tcase_add_test(tc, a_read_shows_where_a_pod_was_bound);
-    tcase_add_test(tc, a_read_is_no_news_beside_the_watch);
-    tcase_add_test(tc, every_pod_can_be_walked);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

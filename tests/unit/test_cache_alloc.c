@@ -334,7 +334,7 @@ static size_t fail_each(size_t i, unsigned more, enum fail_alloc_mode mode)
     }
 }
 
-START_TEST(an_event_happens_whole_or_not_at_all)
+TEST_EACH(an_event_happens_whole_or_not_at_all, COUNT_OF(cases))
 {
     size_t most = 0;
     for (unsigned more = 0; more < 12; more++) {
@@ -347,7 +347,7 @@ START_TEST(an_event_happens_whole_or_not_at_all)
 }
 
 /* Events that free memory, and events that resolve a reservation, need no memory. */
-START_TEST(most_events_can_not_fail)
+TEST(most_events_can_not_fail)
 {
     struct rig r;
     start(&r, 0);
@@ -365,14 +365,4 @@ START_TEST(most_events_can_not_fail)
     list_end(&r, CACHE_NODES);
     fail_alloc_disarm();
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache_alloc");
-    TCase *tc = tcase_create("cache_alloc");
-    tcase_add_loop_test(tc, an_event_happens_whole_or_not_at_all, 0, COUNT_OF(cases));
-    tcase_add_test(tc, most_events_can_not_fail);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

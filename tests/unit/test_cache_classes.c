@@ -41,7 +41,7 @@ static const struct {
     {{MAIN("gpu", "9E"), MAIN("gpu", "9E"), MAIN("gpus", "9E")}, 3, UINT16_MAX},
 };
 
-START_TEST(implicit_names_of_classes_with_cards_are_counted)
+TEST_EACH(implicit_names_of_classes_with_cards_are_counted, COUNT_OF(asks))
 {
     struct rig r;
     struct request q = {.classes = asks[_i].of, .n_classes = asks[_i].n};
@@ -58,7 +58,7 @@ START_TEST(implicit_names_of_classes_with_cards_are_counted)
 }
 
 /* On every node, also where nvidia.com/gpu is another plugin's, or pods share the cards. */
-START_TEST(devices_of_a_class_end_with_the_cards)
+TEST(devices_of_a_class_end_with_the_cards)
 {
     static const struct class_request_view one[] = {MAIN("gpu", "1")};
     static const struct class_request_view both[] = {MAIN("gpu", "2")};
@@ -93,7 +93,7 @@ START_TEST(devices_of_a_class_end_with_the_cards)
 }
 
 /* A node of DRA alone: cardpack knows no card of it, so it can't say that none is left. */
-START_TEST(devices_of_an_unknown_card_have_no_limit)
+TEST_EACH(devices_of_an_unknown_card_have_no_limit, 2)
 {
     static const struct class_request_view one[] = {MAIN("gpu", "1")};
     struct rig r;
@@ -120,7 +120,7 @@ START_TEST(devices_of_an_unknown_card_have_no_limit)
 }
 
 /* Pods may be seen before their node, or be left after it. */
-START_TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
+TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
 {
     static const struct class_request_view one[] = {MAIN("gpu", "1")};
     struct rig r;
@@ -141,7 +141,7 @@ START_TEST(a_slice_of_an_absent_node_counts_once_it_is_there)
 }
 
 /* Each replica needs other cards than the claims that there are. */
-START_TEST(replicas_add_to_the_claims)
+TEST_EACH(replicas_add_to_the_claims, 2)
 {
     static const struct class_request_view one[] = {MAIN("gpu", "1")};
     struct rig r;
@@ -165,17 +165,4 @@ START_TEST(replicas_add_to_the_claims)
     ck_assert_uint_eq(p.fit, 1);
     arena_done(&a);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("cache_classes");
-    TCase *tc = tcase_create("classes");
-    tcase_add_loop_test(tc, implicit_names_of_classes_with_cards_are_counted, 0, COUNT_OF(asks));
-    tcase_add_test(tc, devices_of_a_class_end_with_the_cards);
-    tcase_add_loop_test(tc, devices_of_an_unknown_card_have_no_limit, 0, 2);
-    tcase_add_test(tc, a_slice_of_an_absent_node_counts_once_it_is_there);
-    tcase_add_loop_test(tc, replicas_add_to_the_claims, 0, 2);
-    suite_add_tcase(s, tc);
-    return unit_main(s);
 }

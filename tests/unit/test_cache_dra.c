@@ -92,7 +92,7 @@ static const struct {
 };
 
 /* In any order of node, slice and claim. */
-START_TEST(a_held_device_takes_its_card)
+TEST_EACH(a_held_device_takes_its_card, COUNT_OF(joins))
 {
     for (int order = 0; order < 6; order++) {
         struct rig r;
@@ -113,7 +113,7 @@ START_TEST(a_held_device_takes_its_card)
     }
 }
 
-START_TEST(a_claim_without_allocation_releases)
+TEST(a_claim_without_allocation_releases)
 {
     struct rig r;
     rig_init(&r);
@@ -133,7 +133,7 @@ START_TEST(a_claim_without_allocation_releases)
 }
 
 /* A driver restarts: the kubelet deletes its slices, and the pods go on. */
-START_TEST(a_card_stays_held_without_its_slice)
+TEST(a_card_stays_held_without_its_slice)
 {
     struct rig r;
     rig_init(&r);
@@ -158,7 +158,7 @@ START_TEST(a_card_stays_held_without_its_slice)
     rig_done(&r);
 }
 
-START_TEST(a_list_drops_what_it_does_not_name)
+TEST(a_list_drops_what_it_does_not_name)
 {
     struct rig r;
     rig_init(&r);
@@ -193,7 +193,7 @@ static enum verdict fits(const struct rig *r, int64_t mem)
     return fit_node(node_of(r, "n1"), &evaluation);
 }
 
-START_TEST(shared_pods_get_no_card_that_is_held)
+TEST(shared_pods_get_no_card_that_is_held)
 {
     struct rig r;
     rig_init(&r);
@@ -217,7 +217,7 @@ START_TEST(shared_pods_get_no_card_that_is_held)
     rig_done(&r);
 }
 
-START_TEST(cards_are_set_aside_for_dra)
+TEST(cards_are_set_aside_for_dra)
 {
     struct rig r;
     rig_init(&r);
@@ -237,7 +237,7 @@ START_TEST(cards_are_set_aside_for_dra)
 }
 
 /* nvidia.com/gpu by a DeviceClass: claims say which cards are taken, so both kinds of pods run. */
-START_TEST(whole_cards_by_dra_are_not_exclusive)
+TEST(whole_cards_by_dra_are_not_exclusive)
 {
     struct rig r;
     const struct request whole = {.exclusive = 1};
@@ -266,7 +266,7 @@ START_TEST(whole_cards_by_dra_are_not_exclusive)
 
 /* The plugin may have been removed, or not come back yet, since it gave out cards: only the status
  * of a pod tells that a claim serves it. */
-START_TEST(cards_of_a_plugin_that_is_gone_stay_taken)
+TEST_EACH(cards_of_a_plugin_that_is_gone_stay_taken, 6)
 {
     static const struct {
         unsigned claims;
@@ -310,7 +310,7 @@ START_TEST(cards_of_a_plugin_that_is_gone_stay_taken)
     rig_done(&r);
 }
 
-START_TEST(devices_are_counted)
+TEST(devices_are_counted)
 {
     struct rig r;
     uint64_t n[DRA_JOINED_COUNT];
@@ -349,7 +349,7 @@ static const struct {
     {"0000::00.0", UINT64_MAX},
 };
 
-START_TEST(pci_addresses_have_two_forms)
+TEST_EACH(pci_addresses_have_two_forms, COUNT_OF(addresses))
 {
     uint64_t then = addresses[_i].bits == UINT64_MAX ? 0 : addresses[_i].bits | (uint64_t)1 << 63;
     ck_assert_uint_eq(dra_pci(str_of(addresses[_i].text)), then);
@@ -377,7 +377,7 @@ static enum errc fill(void *ctx)
     return code;
 }
 
-START_TEST(each_allocation_may_fail)
+TEST(each_allocation_may_fail)
 {
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 8);
 }
@@ -465,7 +465,7 @@ static void step(struct rig *r, struct said *s, uint64_t *rng)
     compare(r, s);
 }
 
-START_TEST(random_histories_agree_with_a_plain_list)
+TEST_EACH(random_histories_agree_with_a_plain_list, 20)
 {
     struct rig r;
     struct said s = {.there = {false}};
@@ -475,24 +475,4 @@ START_TEST(random_histories_agree_with_a_plain_list)
     for (int i = 0; i < STEPS; i++)
         step(&r, &s, &rng);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("cache_dra");
-    TCase *tc = tcase_create("dra");
-    tcase_add_loop_test(tc, a_held_device_takes_its_card, 0, COUNT_OF(joins));
-    tcase_add_test(tc, a_claim_without_allocation_releases);
-    tcase_add_test(tc, a_card_stays_held_without_its_slice);
-    tcase_add_test(tc, a_list_drops_what_it_does_not_name);
-    tcase_add_test(tc, shared_pods_get_no_card_that_is_held);
-    tcase_add_test(tc, cards_are_set_aside_for_dra);
-    tcase_add_test(tc, whole_cards_by_dra_are_not_exclusive);
-    tcase_add_loop_test(tc, cards_of_a_plugin_that_is_gone_stay_taken, 0, 6);
-    tcase_add_test(tc, devices_are_counted);
-    tcase_add_loop_test(tc, pci_addresses_have_two_forms, 0, COUNT_OF(addresses));
-    tcase_add_test(tc, each_allocation_may_fail);
-    tcase_add_loop_test(tc, random_histories_agree_with_a_plain_list, 0, 20);
-    suite_add_tcase(s, tc);
-    return unit_main(s);
 }

@@ -24,7 +24,7 @@ static void check_left(const struct rig *r, int64_t cpu, int64_t gi)
     ck_assert_int_eq(left.memory, gi * GI);
 }
 
-START_TEST(a_pod_with_cards_is_charged_from_its_reservation_on)
+TEST(a_pod_with_cards_is_charged_from_its_reservation_on)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "4", NEEDS(1500, 2));
@@ -51,7 +51,7 @@ START_TEST(a_pod_with_cards_is_charged_from_its_reservation_on)
     rig_done(&r);
 }
 
-START_TEST(a_pod_without_cards_is_charged_while_it_is_bound_and_runs)
+TEST(a_pod_without_cards_is_charged_while_it_is_bound_and_runs)
 {
     struct rig r;
     struct pod_view v = OTHER("a", 500, 1);
@@ -80,7 +80,7 @@ START_TEST(a_pod_without_cards_is_charged_while_it_is_bound_and_runs)
     rig_done(&r);
 }
 
-START_TEST(a_list_drops_those_that_it_lacks)
+TEST(a_list_drops_those_that_it_lacks)
 {
     struct rig r;
     struct pod_view a = OTHER("a", 500, 1, ON("n"));
@@ -104,7 +104,7 @@ START_TEST(a_list_drops_those_that_it_lacks)
     rig_done(&r);
 }
 
-START_TEST(a_pod_may_become_one_of_the_other_kind)
+TEST(a_pod_may_become_one_of_the_other_kind)
 {
     struct rig r;
     struct pod_view other = OTHER("a", 500, 1, ON("n"));
@@ -121,7 +121,7 @@ START_TEST(a_pod_may_become_one_of_the_other_kind)
     rig_done(&r);
 }
 
-START_TEST(a_node_may_come_after_its_pods)
+TEST(a_node_may_come_after_its_pods)
 {
     struct rig r;
     struct pod_view a = OTHER("a", 500, 1, ON("late"));
@@ -145,7 +145,7 @@ START_TEST(a_node_may_come_after_its_pods)
 }
 
 /* What is not known is no limit. */
-START_TEST(an_amount_that_a_node_does_not_have_is_unknown)
+TEST(an_amount_that_a_node_does_not_have_is_unknown)
 {
     static const char *const texts[] = {NULL, "", "some", "-1", "100E", "1e40"};
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
@@ -162,7 +162,7 @@ START_TEST(an_amount_that_a_node_does_not_have_is_unknown)
     }
 }
 
-START_TEST(nothing_is_left_of_a_node_that_is_full_or_has_shrunk)
+TEST(nothing_is_left_of_a_node_that_is_full_or_has_shrunk)
 {
     struct rig r;
     struct node_view node = HOST_NODE;
@@ -180,7 +180,7 @@ START_TEST(nothing_is_left_of_a_node_that_is_full_or_has_shrunk)
 }
 
 /* However large the amounts are, what is charged is taken away exactly. */
-START_TEST(a_sum_beyond_any_node_comes_back)
+TEST(a_sum_beyond_any_node_comes_back)
 {
     struct rig r;
     struct pod_view v = OTHER("a", 0, 0, ON("n"));
@@ -203,7 +203,7 @@ START_TEST(a_sum_beyond_any_node_comes_back)
 }
 
 /* Cards that are kept for a pending pod stay kept, and nothing that could be placed has changed. */
-START_TEST(a_resize_of_cpu_alone_changes_no_placement)
+TEST(a_resize_of_cpu_alone_changes_no_placement)
 {
     struct rig r;
     struct placement there = {.n = 1, .grants = {{.container = 0, .card = 1, .mem = 4}}};
@@ -227,7 +227,7 @@ START_TEST(a_resize_of_cpu_alone_changes_no_placement)
     rig_done(&r);
 }
 
-START_TEST(an_edit_during_a_reservation_counts_after_it)
+TEST(an_edit_during_a_reservation_counts_after_it)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "4", NEEDS(1000, 1));
@@ -244,7 +244,7 @@ START_TEST(an_edit_during_a_reservation_counts_after_it)
 }
 
 /* Two objects of one name, or of one node at two times, must not be taken for one. */
-START_TEST(a_version_is_never_given_again)
+TEST(a_version_is_never_given_again)
 {
     struct rig r;
     struct node_view other = NODE(.mem = S("32"), .count = S("2"));
@@ -269,7 +269,7 @@ static void moves(struct rig *r, uint64_t *version, const char *what)
     *version = now;
 }
 
-START_TEST(each_change_moves_the_version)
+TEST(each_change_moves_the_version)
 {
     struct rig r;
     struct node_view node = HOST_NODE;
@@ -315,24 +315,4 @@ START_TEST(each_change_moves_the_version)
     set_node(&r, node);
     ck_assert_uint_eq(node_of(&r, "n")->version, version);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache_host");
-    TCase *tc = tcase_create("cache_host");
-    tcase_add_test(tc, a_pod_with_cards_is_charged_from_its_reservation_on);
-    tcase_add_test(tc, a_pod_without_cards_is_charged_while_it_is_bound_and_runs);
-    tcase_add_test(tc, a_list_drops_those_that_it_lacks);
-    tcase_add_test(tc, a_pod_may_become_one_of_the_other_kind);
-    tcase_add_test(tc, a_node_may_come_after_its_pods);
-    tcase_add_test(tc, an_amount_that_a_node_does_not_have_is_unknown);
-    tcase_add_test(tc, nothing_is_left_of_a_node_that_is_full_or_has_shrunk);
-    tcase_add_test(tc, a_sum_beyond_any_node_comes_back);
-    tcase_add_test(tc, a_resize_of_cpu_alone_changes_no_placement);
-    tcase_add_test(tc, an_edit_during_a_reservation_counts_after_it);
-    tcase_add_test(tc, a_version_is_never_given_again);
-    tcase_add_test(tc, each_change_moves_the_version);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

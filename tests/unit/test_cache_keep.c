@@ -74,7 +74,7 @@ static void start(struct rig *r)
     ck_assert(r->fx.changed);
 }
 
-START_TEST(only_who_weighs_more_takes_it)
+TEST(only_who_weighs_more_takes_it)
 {
     struct rig r;
     start(&r);
@@ -151,7 +151,7 @@ static void (*const ends[])(struct rig *r) = {
     wants_nothing, is_being_deleted, is_in_no_list, is_given_up,
 };
 
-START_TEST(it_ends_with)
+TEST_EACH(it_ends_with, COUNT_OF(ends))
 {
     struct rig r;
     start(&r);
@@ -164,7 +164,7 @@ START_TEST(it_ends_with)
     rig_done(&r);
 }
 
-START_TEST(a_nomination_yields_to_it)
+TEST(a_nomination_yields_to_it)
 {
     struct rig r;
     start(&r);
@@ -186,7 +186,7 @@ START_TEST(a_nomination_yields_to_it)
     rig_done(&r);
 }
 
-START_TEST(a_pod_has_one_at_most)
+TEST(a_pod_has_one_at_most)
 {
     struct rig r;
     start(&r);
@@ -204,7 +204,7 @@ START_TEST(a_pod_has_one_at_most)
     rig_done(&r);
 }
 
-START_TEST(nothing_is_kept_that_is_not_there)
+TEST(nothing_is_kept_that_is_not_there)
 {
     struct rig r;
     struct placement none = {.n = 0};
@@ -224,7 +224,7 @@ START_TEST(nothing_is_kept_that_is_not_there)
     rig_done(&r);
 }
 
-START_TEST(without_memory_it_is_as_it_was)
+TEST(without_memory_it_is_as_it_was)
 {
     for (size_t nth = 1;; nth++) {
         struct rig r;
@@ -248,18 +248,4 @@ START_TEST(without_memory_it_is_as_it_was)
             break;
         }
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache_keep");
-    TCase *tc = tcase_create("cache_keep");
-    tcase_add_test(tc, only_who_weighs_more_takes_it);
-    tcase_add_loop_test(tc, it_ends_with, 0, COUNT_OF(ends));
-    tcase_add_test(tc, a_nomination_yields_to_it);
-    tcase_add_test(tc, a_pod_has_one_at_most);
-    tcase_add_test(tc, nothing_is_kept_that_is_not_there);
-    tcase_add_test(tc, without_memory_it_is_as_it_was);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

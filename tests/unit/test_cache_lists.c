@@ -11,7 +11,7 @@ static void start(struct rig *r)
     node_set(r, "n", "32", "2", NULL);
 }
 
-START_TEST(what_a_list_lacks_is_gone)
+TEST(what_a_list_lacks_is_gone)
 {
     struct rig r;
     start(&r);
@@ -29,7 +29,7 @@ START_TEST(what_a_list_lacks_is_gone)
     rig_done(&r);
 }
 
-START_TEST(the_three_lists_are_apart)
+TEST(the_three_lists_are_apart)
 {
     struct rig r;
     start(&r);
@@ -52,7 +52,7 @@ START_TEST(the_three_lists_are_apart)
     rig_done(&r);
 }
 
-START_TEST(a_list_that_broke_off_removes_nothing)
+TEST(a_list_that_broke_off_removes_nothing)
 {
     struct rig r;
     start(&r);
@@ -68,7 +68,7 @@ START_TEST(a_list_that_broke_off_removes_nothing)
     rig_done(&r);
 }
 
-START_TEST(a_reservation_made_during_a_list_survives)
+TEST(a_reservation_made_during_a_list_survives)
 {
     struct rig r;
     start(&r);
@@ -85,7 +85,7 @@ START_TEST(a_reservation_made_during_a_list_survives)
     rig_done(&r);
 }
 
-START_TEST(the_watch_after_the_list_dispels_the_doubt)
+TEST(the_watch_after_the_list_dispels_the_doubt)
 {
     struct rig r;
     start(&r);
@@ -97,7 +97,7 @@ START_TEST(the_watch_after_the_list_dispels_the_doubt)
     rig_done(&r);
 }
 
-START_TEST(a_reservation_that_a_later_list_lacks_needs_a_read)
+TEST(a_reservation_that_a_later_list_lacks_needs_a_read)
 {
     struct rig r;
     start(&r);
@@ -114,7 +114,7 @@ START_TEST(a_reservation_that_a_later_list_lacks_needs_a_read)
 }
 
 /* A GET that was under way when the list came may be older than the list. */
-START_TEST(a_read_must_be_younger_than_the_doubt)
+TEST(a_read_must_be_younger_than_the_doubt)
 {
     struct rig r;
     start(&r);
@@ -132,7 +132,7 @@ START_TEST(a_read_must_be_younger_than_the_doubt)
 }
 
 /* The pod was bound, deleted and then listed, all before the answer to its Binding arrived. */
-START_TEST(a_confirmation_does_not_hide_a_pod_from_the_list)
+TEST(a_confirmation_does_not_hide_a_pod_from_the_list)
 {
     struct rig r;
     start(&r);
@@ -146,7 +146,7 @@ START_TEST(a_confirmation_does_not_hide_a_pod_from_the_list)
     rig_done(&r);
 }
 
-START_TEST(a_confirmed_pod_that_the_list_names_stays)
+TEST(a_confirmed_pod_that_the_list_names_stays)
 {
     struct rig r;
     start(&r);
@@ -162,7 +162,7 @@ START_TEST(a_confirmed_pod_that_the_list_names_stays)
 
 /* The pod first appeared during a list that lacks it, and its Binding is confirmed: the pod is
  * either newer than the list, or deleted. */
-START_TEST(what_a_list_can_not_prove_is_told)
+TEST(what_a_list_can_not_prove_is_told)
 {
     struct rig r;
     start(&r);
@@ -184,7 +184,7 @@ START_TEST(what_a_list_can_not_prove_is_told)
 }
 
 /* Between begin and end there is no watch; the answer to a GET is not an entry of the list. */
-START_TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
+TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
 {
     struct rig r;
     start(&r);
@@ -197,7 +197,7 @@ START_TEST(a_read_during_a_list_does_not_hide_a_pod_from_it)
     rig_done(&r);
 }
 
-START_TEST(a_pod_canceled_during_a_list_is_swept_if_unnamed)
+TEST(a_pod_canceled_during_a_list_is_swept_if_unnamed)
 {
     struct rig r;
     start(&r);
@@ -216,7 +216,7 @@ START_TEST(a_pod_canceled_during_a_list_is_swept_if_unnamed)
 
 /* An object that found no memory is missing from the list because of cardpack: it is not
  * removed. */
-START_TEST(a_list_that_lost_an_object_removes_nothing)
+TEST_EACH(a_list_that_lost_an_object_removes_nothing, 3)
 {
     static const enum cache_kind kinds[] = {CACHE_PODS, CACHE_NODES, CACHE_HEALTH};
     struct rig r;
@@ -245,7 +245,7 @@ START_TEST(a_list_that_lost_an_object_removes_nothing)
     rig_done(&r);
 }
 
-START_TEST(a_long_list_is_swept_whole)
+TEST(a_long_list_is_swept_whole)
 {
     struct rig r;
     rig_init(&r);
@@ -275,26 +275,4 @@ START_TEST(a_long_list_is_swept_whole)
     ck_assert_uint_eq(r.cache.nodes.n, 0);
     ck_assert_uint_eq(r.cache.pods.n, 0);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache_lists");
-    TCase *tc = tcase_create("cache_lists");
-    tcase_add_test(tc, what_a_list_lacks_is_gone);
-    tcase_add_test(tc, the_three_lists_are_apart);
-    tcase_add_test(tc, a_list_that_broke_off_removes_nothing);
-    tcase_add_test(tc, a_reservation_made_during_a_list_survives);
-    tcase_add_test(tc, the_watch_after_the_list_dispels_the_doubt);
-    tcase_add_test(tc, a_reservation_that_a_later_list_lacks_needs_a_read);
-    tcase_add_test(tc, a_read_must_be_younger_than_the_doubt);
-    tcase_add_test(tc, a_confirmation_does_not_hide_a_pod_from_the_list);
-    tcase_add_test(tc, a_confirmed_pod_that_the_list_names_stays);
-    tcase_add_test(tc, what_a_list_can_not_prove_is_told);
-    tcase_add_test(tc, a_read_during_a_list_does_not_hide_a_pod_from_it);
-    tcase_add_test(tc, a_pod_canceled_during_a_list_is_swept_if_unnamed);
-    tcase_add_loop_test(tc, a_list_that_lost_an_object_removes_nothing, 0, 3);
-    tcase_add_test(tc, a_long_list_is_swept_whole);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

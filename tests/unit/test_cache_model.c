@@ -542,10 +542,8 @@ START_TEST(agrees_with_the_model)
 
 int main(void)
 {
-    Suite *suite = suite_create("cache_model");
-    TCase *tc = tcase_create("cache_model");
+    TCase *tc = unit_case("cache_model");
     tcase_set_timeout(tc, 0);
     tcase_add_loop_test(tc, agrees_with_the_model, 0, 2); /* without quotas and with them */
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

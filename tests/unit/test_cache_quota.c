@@ -32,7 +32,7 @@ enum {
         ck_assert_int_eq((int64_t)a.used[limit].of[QUOTA_COMPUTE], (compute)); \
     } while (0)
 
-START_TEST(what_is_held_counts)
+TEST(what_is_held_counts)
 {
     struct rig r;
     rig_init(&r);
@@ -69,7 +69,7 @@ START_TEST(what_is_held_counts)
     rig_done(&r);
 }
 
-START_TEST(nodes_that_change_count_anew)
+TEST(nodes_that_change_count_anew)
 {
     struct rig r;
     rig_init(&r);
@@ -95,7 +95,7 @@ START_TEST(nodes_that_change_count_anew)
     rig_done(&r);
 }
 
-START_TEST(a_reservation_keeps_to_it)
+TEST(a_reservation_keeps_to_it)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 10, -1, -1)};
     struct rig r;
@@ -124,7 +124,7 @@ START_TEST(a_reservation_keeps_to_it)
     rig_done(&r);
 }
 
-START_TEST(a_list_without_it_takes_it_back)
+TEST(a_list_without_it_takes_it_back)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 0, -1, -1)};
     struct rig r;
@@ -158,7 +158,7 @@ START_TEST(a_list_without_it_takes_it_back)
     rig_done(&r);
 }
 
-START_TEST(deleted_there_are_none)
+TEST(deleted_there_are_none)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 0, -1, -1)};
     struct cache_event gone = {.type = CACHE_QUOTA_GONE};
@@ -175,7 +175,7 @@ START_TEST(deleted_there_are_none)
     rig_done(&r);
 }
 
-START_TEST(without_memory_the_old_ones_stay)
+TEST(without_memory_the_old_ones_stay)
 {
     struct quota_limit low[] = {limit_of(QUOTA_TOTAL, NULL, 3, -1, -1)};
     struct quota_limit high[] = {limit_of(QUOTA_TOTAL, NULL, 30, -1, -1),
@@ -202,7 +202,7 @@ START_TEST(without_memory_the_old_ones_stay)
     }
 }
 
-START_TEST(a_pod_that_finds_no_tenant_is_not_there)
+TEST(a_pod_that_finds_no_tenant_is_not_there)
 {
     for (size_t nth = 1;; nth++) {
         struct rig r;
@@ -221,19 +221,4 @@ START_TEST(a_pod_that_finds_no_tenant_is_not_there)
         if (!hit)
             break;
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache_quota");
-    TCase *tc = tcase_create("cache_quota");
-    tcase_add_test(tc, what_is_held_counts);
-    tcase_add_test(tc, nodes_that_change_count_anew);
-    tcase_add_test(tc, a_reservation_keeps_to_it);
-    tcase_add_test(tc, a_list_without_it_takes_it_back);
-    tcase_add_test(tc, deleted_there_are_none);
-    tcase_add_test(tc, without_memory_the_old_ones_stay);
-    tcase_add_test(tc, a_pod_that_finds_no_tenant_is_not_there);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

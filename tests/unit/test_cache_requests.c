@@ -25,7 +25,7 @@ static void open_two(struct rig *r)
 }
 
 /* However pods begin and cease to hold a card. */
-START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
+TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
 {
     struct rig r;
     struct pod_view a = PLAIN("a", "4", GROUP("g"));
@@ -65,7 +65,7 @@ START_TEST(a_group_is_held_as_long_as_one_of_its_pods_holds)
     rig_done(&r);
 }
 
-START_TEST(a_name_beyond_the_ceiling_is_no_group)
+TEST(a_name_beyond_the_ceiling_is_no_group)
 {
     struct rig r;
     char name[REQUEST_GROUP_MAX + 1];
@@ -158,7 +158,7 @@ static const struct {
      0},
 };
 
-START_TEST(keeps_room_for_who_is_nominated)
+TEST_EACH(keeps_room_for_who_is_nominated, COUNT_OF(claims))
 {
     struct rig r;
     struct placement there;
@@ -181,7 +181,7 @@ static bool kept(const struct rig *r)
     return fit_node(node_of(r, "n"), &evaluation) == VERDICT_KEPT;
 }
 
-START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
+TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
 {
     struct rig r;
     struct node_view node = NODE(.mem = S("16"), .count = S("1"));
@@ -244,7 +244,7 @@ START_TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
 
 /* ---- edits ---- */
 
-START_TEST(a_pending_pods_request_may_be_edited)
+TEST(a_pending_pods_request_may_be_edited)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "8");
@@ -263,7 +263,7 @@ START_TEST(a_pending_pods_request_may_be_edited)
 }
 
 /* A Binding is sent for the version of an object with the reserved request only. */
-START_TEST(a_renewal_is_refused_while_the_object_asks_for_something_else)
+TEST(a_renewal_is_refused_while_the_object_asks_for_something_else)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "8");
@@ -291,7 +291,7 @@ START_TEST(a_renewal_is_refused_while_the_object_asks_for_something_else)
 }
 
 /* The reservation stays as it is. A later bind takes what the pod asks for then. */
-START_TEST(an_edit_during_a_bind_counts_from_its_end)
+TEST(an_edit_during_a_bind_counts_from_its_end)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "8");
@@ -328,7 +328,7 @@ START_TEST(an_edit_during_a_bind_counts_from_its_end)
 }
 
 /* Once the pod is bound, its object says what it asks for; the earlier request is forgotten. */
-START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
+TEST(an_edit_during_a_bind_that_succeeds_is_charged)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "8");
@@ -347,7 +347,7 @@ START_TEST(an_edit_during_a_bind_that_succeeds_is_charged)
     rig_done(&r);
 }
 
-START_TEST(a_bound_pod_is_charged_what_its_object_says_now)
+TEST(a_bound_pod_is_charged_what_its_object_says_now)
 {
     struct rig r;
     struct pod_view v = PLAIN("a", "8", AT(0));
@@ -369,7 +369,7 @@ START_TEST(a_bound_pod_is_charged_what_its_object_says_now)
     rig_done(&r);
 }
 
-START_TEST(another_hands_allocation_is_taken_over)
+TEST(another_hands_allocation_is_taken_over)
 {
     struct rig r;
     struct pod_view v = POD("a", HELD({0, 1, 8}, {1, 0, 4}), .idx = S("0,1"),
@@ -393,7 +393,7 @@ START_TEST(another_hands_allocation_is_taken_over)
     rig_done(&r);
 }
 
-START_TEST(init_containers_give_back_and_take_again)
+TEST_EACH(init_containers_give_back_and_take_again, 2)
 {
     struct rig r;
     struct pod_view v = POD("a", CONTAINERS(1, INIT(0, "9"), MAIN(0, "2")), HELD({0, 1, 2}));
@@ -413,23 +413,4 @@ START_TEST(init_containers_give_back_and_take_again)
     ck_assert(r.fx.changed == (_i != 0));
     ck_assert_int_eq(card_used(&r, "n", 1), 9);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cache_requests");
-    TCase *tc = tcase_create("cache_requests");
-    tcase_add_test(tc, a_group_is_held_as_long_as_one_of_its_pods_holds);
-    tcase_add_test(tc, a_name_beyond_the_ceiling_is_no_group);
-    tcase_add_loop_test(tc, keeps_room_for_who_is_nominated, 0, COUNT_OF(claims));
-    tcase_add_test(tc, a_claim_lives_as_long_as_its_pod_is_nominated_and_pending);
-    tcase_add_test(tc, a_pending_pods_request_may_be_edited);
-    tcase_add_test(tc, a_renewal_is_refused_while_the_object_asks_for_something_else);
-    tcase_add_test(tc, an_edit_during_a_bind_counts_from_its_end);
-    tcase_add_test(tc, an_edit_during_a_bind_that_succeeds_is_charged);
-    tcase_add_test(tc, a_bound_pod_is_charged_what_its_object_says_now);
-    tcase_add_test(tc, another_hands_allocation_is_taken_over);
-    tcase_add_loop_test(tc, init_containers_give_back_and_take_again, 0, 2);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

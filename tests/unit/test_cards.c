@@ -68,7 +68,7 @@ static const struct {
     {"[{\"index\":0,\"memory\":16}] x", "", 0, {{0}}},
 };
 
-START_TEST(reads_a_table_or_says_what_is_wrong)
+TEST_EACH(reads_a_table_or_says_what_is_wrong, COUNT_OF(tables))
 {
     struct arena a;
     struct node_view v = {.name = STR_NULL};
@@ -100,7 +100,7 @@ START_TEST(reads_a_table_or_says_what_is_wrong)
 }
 
 /* LIMIT_CARDS cards can be read, and a table with one index twice is refused. */
-START_TEST(reads_as_many_as_may_be)
+TEST(reads_as_many_as_may_be)
 {
     static char text[64 * 1024];
     struct arena a;
@@ -121,7 +121,7 @@ START_TEST(reads_as_many_as_may_be)
 
 static const char *const names[] = {"model", "uuid", "profile"};
 
-START_TEST(a_name_has_a_ceiling)
+TEST_EACH(a_name_has_a_ceiling, COUNT_OF(names))
 {
     static char text[2 * LIMIT_CARD_NAME];
     static char name[LIMIT_CARD_NAME + 2];
@@ -141,7 +141,7 @@ START_TEST(a_name_has_a_ceiling)
     arena_done(&a);
 }
 
-START_TEST(a_table_has_a_ceiling)
+TEST(a_table_has_a_ceiling)
 {
     static char text[LIMIT_CARDS_TEXT + 1];
     struct arena a;
@@ -177,7 +177,7 @@ static enum errc read_node(void *ctx)
     return code;
 }
 
-START_TEST(want_of_memory_is_no_fault_of_the_node)
+TEST(want_of_memory_is_no_fault_of_the_node)
 {
     ck_assert_uint_gt(fail_alloc_each(read_node, NULL), 0);
     /* The arena's ceiling, at every size. */
@@ -192,17 +192,4 @@ START_TEST(want_of_memory_is_no_fault_of_the_node)
             ck_assert_msg(v.cards_fault == NULL && v.n_cards == 1, "with %zu bytes", max);
         arena_done(&a);
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cards");
-    TCase *tc = tcase_create("cards");
-    tcase_add_loop_test(tc, reads_a_table_or_says_what_is_wrong, 0, COUNT_OF(tables));
-    tcase_add_test(tc, reads_as_many_as_may_be);
-    tcase_add_loop_test(tc, a_name_has_a_ceiling, 0, COUNT_OF(names));
-    tcase_add_test(tc, a_table_has_a_ceiling);
-    tcase_add_test(tc, want_of_memory_is_no_fault_of_the_node);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -13,7 +13,7 @@ static const struct cdi_device device = {.kind = STR("cardpack.io/alloc"),
                                          .nodes = nodes,
                                          .n_nodes = COUNT_OF(nodes)};
 
-START_TEST(test_write)
+TEST(test_write)
 {
     char bytes[512];
     struct buf out = BUF_ON(bytes);
@@ -30,7 +30,7 @@ START_TEST(test_write)
 }
 
 /* No type: that needs a newer version of CDI. */
-START_TEST(test_mounts)
+TEST(test_mounts)
 {
     static const struct plugin_mount mounts[] = {
         {.container_path = STR("/c"), .host_path = STR("/h")},
@@ -53,7 +53,7 @@ START_TEST(test_mounts)
                      "\"options\":[\"ro\",\"nosuid\",\"nodev\",\"bind\"]}]}}]}");
 }
 
-START_TEST(test_read)
+TEST(test_read)
 {
     char bytes[512];
     struct buf out = BUF_ON(bytes);
@@ -83,7 +83,7 @@ static const struct {
     {"{\"devices\":[{\"name\":\"a1\"}],\"kind\":7}", OK},
 };
 
-START_TEST(test_others)
+TEST_EACH(test_others, COUNT_OF(others))
 {
     struct arena a;
     struct err e = ERR_INIT;
@@ -93,16 +93,4 @@ START_TEST(test_others)
                      others[_i].code);
     ck_assert(others[_i].code == OK ? found.p == NULL : str_eq(found, STR("?")));
     arena_done(&a);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cdi");
-    TCase *t = tcase_create("cdi");
-    tcase_add_test(t, test_write);
-    tcase_add_test(t, test_mounts);
-    tcase_add_test(t, test_read);
-    tcase_add_loop_test(t, test_others, 0, COUNT_OF(others));
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

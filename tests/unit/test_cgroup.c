@@ -286,12 +286,10 @@ START_TEST(too_deep)
 
 int main(void)
 {
-    Suite *s = suite_create("cgroup");
-    TCase *c = tcase_create("names");
+    TCase *c = unit_case("names");
     tcase_add_loop_test(c, name, 0, COUNT_OF(names));
     tcase_add_loop_test(c, text, 0, COUNT_OF(texts));
-    suite_add_tcase(s, c);
-    c = tcase_create("files");
+    c = unit_case("files");
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, process);
     tcase_add_test(c, folder);
@@ -299,6 +297,5 @@ int main(void)
     tcase_add_test(c, folder_beside_version_1);
     tcase_add_test(c, too_deep);
     tcase_add_test(c, no_end);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

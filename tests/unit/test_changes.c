@@ -93,7 +93,7 @@ static void check_equal(const struct world *w, const struct reader *r)
     }
 }
 
-START_TEST(readers_come_to_know_all)
+TEST_EACH(readers_come_to_know_all, 50)
 {
     struct world w;
     struct reader r[3] = {{.version = 0}};
@@ -122,7 +122,7 @@ START_TEST(readers_come_to_know_all)
 }
 
 /* An object that changes all the time moves in the list only once per look. */
-START_TEST(what_nobody_looks_at_stays)
+TEST(what_nobody_looks_at_stays)
 {
     struct changes c;
     changes_init(&c);
@@ -145,14 +145,4 @@ START_TEST(what_nobody_looks_at_stays)
     change_touch(&unknown);
     change_end(&unknown, STR("x"));
     ck_assert_uint_eq(c.version, 3);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("changes");
-    TCase *c = tcase_create("changes");
-    tcase_add_loop_test(c, readers_come_to_know_all, 0, 50);
-    tcase_add_test(c, what_nobody_looks_at_stays);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

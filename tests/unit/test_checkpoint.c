@@ -25,7 +25,7 @@ static void tear_down(void)
     "{\"PodUID\":\"u3\",\"ContainerName\":\"e\",\"ResourceName\":\"y\",\"DeviceIDs\":[\"a\"]}],"  \
     "\"RegisteredDevices\":{\"x/gpu\":[\"0.1\"]}},\"Checksum\":18446744073709551615}"
 
-START_TEST(test_checkpoint)
+TEST(test_checkpoint)
 {
     struct err e = ERR_INIT;
     struct checkpoint c;
@@ -62,7 +62,7 @@ static const struct {
     {"{\"Data\":{}}x", ERR_SYNTAX, 0},
 };
 
-START_TEST(test_case)
+TEST_EACH(test_case, COUNT_OF(cases))
 {
     struct err e = ERR_INIT;
     struct checkpoint c;
@@ -83,19 +83,14 @@ static enum errc read_checkpoint(void *ctx)
     return code;
 }
 
-START_TEST(test_no_memory)
+TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_checkpoint, NULL), 0);
 }
 
 int main(void)
 {
-    Suite *suite = suite_create("checkpoint");
-    TCase *t = tcase_create("checkpoint");
+    TCase *t = unit_case("checkpoint");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_checkpoint);
-    tcase_add_loop_test(t, test_case, 0, (int)COUNT_OF(cases));
-    tcase_add_test(t, test_no_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -64,7 +64,7 @@ static const struct roster_container *of(const struct roster *r, const char *uid
     return &roster_find(r, str_of(uid))->containers[0];
 }
 
-START_TEST(containers_have_the_cards_of_our_answers)
+TEST(containers_have_the_cards_of_our_answers)
 {
     static struct roster r;
     struct checkpoint_file t;
@@ -100,7 +100,7 @@ START_TEST(containers_have_the_cards_of_our_answers)
 }
 
 /* The watch is late, or the kubelet is late to drop a pod. */
-START_TEST(pods_that_are_not_shown_are_waited_for)
+TEST(pods_that_are_not_shown_are_waited_for)
 {
     static struct roster r;
     struct checkpoint_file t;
@@ -131,7 +131,7 @@ START_TEST(pods_that_are_not_shown_are_waited_for)
 }
 
 /* Nothing is known until the file can be read. */
-START_TEST(a_torn_file_is_an_error)
+TEST(a_torn_file_is_an_error)
 {
     struct checkpoint_file t;
     struct err e = ERR_INIT;
@@ -149,7 +149,7 @@ START_TEST(a_torn_file_is_an_error)
 }
 
 /* Only a file that is missing means that the kubelet has given nothing. */
-START_TEST(a_file_that_is_no_file_is_an_error)
+TEST_EACH(a_file_that_is_no_file_is_an_error, 4)
 {
     static const char *const kinds[] = {"loop", "folder", "pipe", "device"};
     struct checkpoint_file t;
@@ -174,7 +174,7 @@ START_TEST(a_file_that_is_no_file_is_an_error)
 }
 
 /* A file that is larger than the limit is not read further, whatever its size is. */
-START_TEST(a_huge_file_is_an_error)
+TEST(a_huge_file_is_an_error)
 {
     struct checkpoint_file t;
     struct err e = ERR_INIT;
@@ -185,17 +185,4 @@ START_TEST(a_huge_file_is_an_error)
     ck_assert_int_eq(checkpoint_file_load(&t, &e), ERR_LIMIT);
     checkpoint_file_done(&t);
     remove_file();
-}
-
-int main(void)
-{
-    Suite *s = suite_create("checkpoint_file");
-    TCase *c = tcase_create("checkpoint_file");
-    tcase_add_test(c, containers_have_the_cards_of_our_answers);
-    tcase_add_test(c, pods_that_are_not_shown_are_waited_for);
-    tcase_add_test(c, a_torn_file_is_an_error);
-    tcase_add_loop_test(c, a_file_that_is_no_file_is_an_error, 0, 4);
-    tcase_add_test(c, a_huge_file_is_an_error);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

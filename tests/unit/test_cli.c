@@ -44,7 +44,7 @@ static const struct {
     {"-h", NULL, NULL},
 };
 
-START_TEST(a_value)
+TEST_EACH(a_value, COUNT_OF(values))
 {
     struct err e = ERR_INIT;
     struct args a = {.name = STR_NULL};
@@ -63,7 +63,7 @@ START_TEST(a_value)
     ck_assert(a.loud == (f == &flags[3] && values[_i].value == NULL));
 }
 
-START_TEST(by_name)
+TEST(by_name)
 {
     unsigned verb = 7;
     ck_assert(cli_find_flag(&cli, STR("--nam")) == NULL);
@@ -72,7 +72,7 @@ START_TEST(by_name)
     ck_assert(cli_find_verb(&cli, STR("stop"), &verb) && verb == 1);
 }
 
-START_TEST(help)
+TEST(help)
 {
     char bytes[512];
     struct buf out = BUF_ON(bytes);
@@ -88,15 +88,4 @@ START_TEST(help)
                                     "  --number N   how many\n"
                                     "  --loud       say so\n"
                                     "  -h, --help   print this text\n");
-}
-
-int main(void)
-{
-    Suite *s = suite_create("cli");
-    TCase *c = tcase_create("cli");
-    tcase_add_loop_test(c, a_value, 0, (int)COUNT_OF(values));
-    tcase_add_test(c, by_name);
-    tcase_add_test(c, help);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -98,7 +98,7 @@ static const struct {
     {"1", "x", RESOURCE, {"1.0"}, IGNORED}, /* not known */
 };
 
-START_TEST(each_difference_is_found)
+TEST_EACH(each_difference_is_found, COUNT_OF(cases))
 {
     static struct comparison found;
     struct roster *r = two_cards();
@@ -121,7 +121,7 @@ START_TEST(each_difference_is_found)
 }
 
 /* The checkpoint has become unreadable: what was known of the cards still counts, owners do not. */
-START_TEST(without_the_checkpoint_no_owner_is_known)
+TEST(without_the_checkpoint_no_owner_is_known)
 {
     static struct comparison found;
     static const char *const own[] = {"1.0", "1.1", NULL};
@@ -142,7 +142,7 @@ START_TEST(without_the_checkpoint_no_owner_is_known)
 }
 
 /* With late binding the cards are those of the spec; before it is written there are none. */
-START_TEST(late_binding_has_no_cards_before_the_spec)
+TEST(late_binding_has_no_cards_before_the_spec)
 {
     static struct comparison found;
     static const char *const ids[] = {"1.0", NULL};
@@ -164,7 +164,7 @@ START_TEST(late_binding_has_no_cards_before_the_spec)
 }
 
 /* The kubelet takes the devices of a pod back while the API server still shows it. */
-START_TEST(a_pod_that_is_deleted_is_not_compared)
+TEST(a_pod_that_is_deleted_is_not_compared)
 {
     static struct comparison found;
     static const char *const none[] = {NULL};
@@ -194,7 +194,7 @@ START_TEST(a_pod_that_is_deleted_is_not_compared)
 
 /* The kubelet lists its pods in another order each time. If more containers differ than are kept,
  * these must be the same ones, or each answer would name others. */
-START_TEST(the_same_containers_are_kept_in_any_order)
+TEST(the_same_containers_are_kept_in_any_order)
 {
     enum {
         PODS = COMPARE_MAX + 8
@@ -228,17 +228,4 @@ START_TEST(the_same_containers_are_kept_in_any_order)
     for (size_t i = 0; i < COMPARE_MAX; i++)
         ck_assert(str_eq(found[1].items[i].name, found[0].items[i].name));
     roster_done(r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("compare");
-    TCase *tc = tcase_create("compare");
-    tcase_add_loop_test(tc, each_difference_is_found, 0, COUNT_OF(cases));
-    tcase_add_test(tc, without_the_checkpoint_no_owner_is_known);
-    tcase_add_test(tc, late_binding_has_no_cards_before_the_spec);
-    tcase_add_test(tc, a_pod_that_is_deleted_is_not_compared);
-    tcase_add_test(tc, the_same_containers_are_kept_in_any_order);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

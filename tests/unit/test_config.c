@@ -45,7 +45,7 @@ static enum errc parse_with(const char *args, const struct config_env *env, cons
 
 static const struct config_env no_env;
 
-START_TEST(defaults)
+TEST(defaults)
 {
     struct err err = ERR_INIT;
     struct config c;
@@ -140,7 +140,7 @@ static const struct {
     {"--config f.yaml", &env_all, "cluster: c", "\"\"", CONFIG_ROW_kubeconfig, CONFIG_FROM_DEFAULT},
 };
 
-START_TEST(setting)
+TEST_EACH(setting, COUNT_OF(settings))
 {
     struct err err = ERR_INIT;
     struct config c;
@@ -175,7 +175,7 @@ static const struct {
     {"--version --port x", CONFIG_VERSION},
 };
 
-START_TEST(action)
+TEST_EACH(action, COUNT_OF(actions))
 {
     struct err err = ERR_INIT;
     struct config c;
@@ -296,7 +296,7 @@ static const struct {
      "config file \"f.yaml\": line 2, column 3: mapping values are not allowed in this context"},
 };
 
-START_TEST(error)
+TEST_EACH(error, COUNT_OF(errors))
 {
     struct err err = ERR_INIT;
     struct config c = {.port = 7};
@@ -383,7 +383,7 @@ static const char printed[] = "listen-address: \"::\" # flag\n"
                               "shutdown-grace: 0s # flag\n"
                               "shutdown-delay: 0s\n";
 
-START_TEST(print_reads_back)
+TEST(print_reads_back)
 {
     struct err err = ERR_INIT;
     struct config c;
@@ -408,7 +408,7 @@ START_TEST(print_reads_back)
     config_done(&again);
 }
 
-START_TEST(usage_names_every_row)
+TEST(usage_names_every_row)
 {
     struct buf usage;
     buf_init(&usage, 64 * KIB);
@@ -431,7 +431,7 @@ START_TEST(usage_names_every_row)
 }
 
 /* config/cardpack.yaml must contain every key with its default, commented out, and nothing else. */
-START_TEST(example_is_the_table)
+TEST(example_is_the_table)
 {
     const char *root = getenv("CARDPACK_SOURCE");
     struct err err = ERR_INIT;
@@ -464,7 +464,7 @@ START_TEST(example_is_the_table)
     buf_done(&text);
 }
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     bool hit = true;
     for (size_t nth = 1; hit; nth++) {
@@ -480,20 +480,4 @@ START_TEST(no_memory)
                 config_done(&c);
         }
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("config");
-    TCase *t = tcase_create("config");
-    tcase_add_test(t, defaults);
-    tcase_add_loop_test(t, setting, 0, COUNT_OF(settings));
-    tcase_add_loop_test(t, action, 0, COUNT_OF(actions));
-    tcase_add_loop_test(t, error, 0, COUNT_OF(errors));
-    tcase_add_test(t, print_reads_back);
-    tcase_add_test(t, no_memory);
-    tcase_add_test(t, usage_names_every_row);
-    tcase_add_test(t, example_is_the_table);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

@@ -116,7 +116,7 @@ static const struct {
     {CONFIG_POLICY, "", 0, NULL, "binpack, spread, fgd or bid-price"},
 };
 
-START_TEST(value)
+TEST_EACH(value, COUNT_OF(cases))
 {
     struct err err = ERR_INIT;
     struct config_value v = {.number = 7};
@@ -139,7 +139,7 @@ START_TEST(value)
     buf_done(&out);
 }
 
-START_TEST(minimum)
+TEST(minimum)
 {
     struct err err = ERR_INIT;
     struct config_value v;
@@ -154,20 +154,9 @@ START_TEST(minimum)
     ck_assert_str_eq(err.text, "\"65535\": must be 64KiB to 1GiB");
 }
 
-START_TEST(nul)
+TEST(nul)
 {
     struct config_value v;
     ck_assert_int_eq(config_value_parse(CONFIG_PATH, STR("a\0b"), 0, 0, &v, NULL), ERR_RANGE);
     ck_assert_int_eq(config_value_parse(CONFIG_ADDRESS, STR("::\0"), 0, 0, &v, NULL), ERR_RANGE);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("config_value");
-    TCase *t = tcase_create("config_value");
-    tcase_add_loop_test(t, value, 0, COUNT_OF(cases));
-    tcase_add_test(t, minimum);
-    tcase_add_test(t, nul);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

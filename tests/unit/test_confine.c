@@ -165,7 +165,7 @@ static struct str field(const char *status, const char *name)
 
 #define NO_CAPABILITIES "0000000000000000"
 
-START_TEST(test_every_step_is_done)
+TEST(test_every_step_is_done)
 {
     struct report r;
     confined(&r);
@@ -181,7 +181,7 @@ START_TEST(test_every_step_is_done)
                       MIN_OF(r.descriptors.rlim_max, (rlim_t)LIMIT_DESCRIPTORS));
 }
 
-START_TEST(test_no_capability_is_left)
+TEST(test_no_capability_is_left)
 {
     static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapAmb"};
     struct report r;
@@ -193,7 +193,7 @@ START_TEST(test_no_capability_is_left)
 }
 
 /* Root may bind ports below 1024 until all ports are bound, and not afterwards. */
-START_TEST(test_port_before_the_last_capability)
+TEST(test_port_before_the_last_capability)
 {
     struct report r;
     confined(&r);
@@ -214,7 +214,7 @@ START_TEST(test_port_before_the_last_capability)
 }
 
 /* root's own kubeconfig with mode 0600 can be read again at any time; another user's can't. */
-START_TEST(test_files_are_read_as_their_owner)
+TEST(test_files_are_read_as_their_owner)
 {
     struct report r;
     confined(&r);
@@ -223,7 +223,7 @@ START_TEST(test_files_are_read_as_their_owner)
         ck_assert_int_eq(r.foreign_file, EACCES);
 }
 
-START_TEST(test_nothing_can_be_executed)
+TEST(test_nothing_can_be_executed)
 {
     struct report r;
     confined(&r);
@@ -232,14 +232,7 @@ START_TEST(test_nothing_can_be_executed)
 
 int main(void)
 {
-    Suite *suite = suite_create("confine");
-    TCase *c = tcase_create("all");
+    TCase *c = unit_case("all");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, test_every_step_is_done);
-    tcase_add_test(c, test_no_capability_is_left);
-    tcase_add_test(c, test_port_before_the_last_capability);
-    tcase_add_test(c, test_files_are_read_as_their_owner);
-    tcase_add_test(c, test_nothing_can_be_executed);
-    suite_add_tcase(suite, c);
-    return unit_main(suite);
+    return unit_run();
 }

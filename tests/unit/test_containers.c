@@ -255,8 +255,7 @@ START_TEST(without_memory)
 
 int main(void)
 {
-    Suite *s = suite_create("containers");
-    TCase *t = tcase_create("containers");
+    TCase *t = unit_case("containers");
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, over_a_life);
     tcase_add_test(t, lists);
@@ -266,9 +265,7 @@ int main(void)
     tcase_add_test(t, one_that_has_run);
     tcase_add_test(t, over);
     tcase_add_test(t, too_many_that_run);
-    suite_add_tcase(s, t);
-    t = tcase_create("memory");
+    t = unit_case("memory");
     tcase_add_test(t, without_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

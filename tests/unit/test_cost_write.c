@@ -106,7 +106,7 @@ static void is_silent(enum policy policy, const char *pod)
 }
 
 /* Without costs the answer is what it was: see the golden tests, too. */
-START_TEST(says_nothing_without_costs)
+TEST(says_nothing_without_costs)
 {
     is_silent(POLICY_BID_PRICE, ASKS("", "4"));
     is_silent(POLICY_FGD, ASKS("", "4"));
@@ -118,7 +118,7 @@ START_TEST(says_nothing_without_costs)
 }
 
 /* The numbers are the prices' own; the texts beside them are what is tested. */
-START_TEST(says_what_would_be_left)
+TEST(says_what_would_be_left)
 {
     learn(0);
     says(POLICY_BID_PRICE, ASKS("", "4"),
@@ -132,7 +132,7 @@ START_TEST(says_what_would_be_left)
          " would have 18 % left, which no expected pod can use\"");
 }
 
-START_TEST(the_sentence_has_the_same_numbers)
+TEST(the_sentence_has_the_same_numbers)
 {
     uint64_t millionths = 0;
     uint64_t cents = 0;
@@ -148,7 +148,7 @@ START_TEST(the_sentence_has_the_same_numbers)
     ck_assert_ptr_nonnull(strstr(why, "\"cost\":0."));
 }
 
-START_TEST(says_scores_of_fgd)
+TEST(says_scores_of_fgd)
 {
     learn(0);
     says(POLICY_FGD, ASKS("", "4"), "\"score\":50,\"why\":\"scores 50 of 100: card 0, free");
@@ -157,7 +157,7 @@ START_TEST(says_scores_of_fgd)
 }
 
 /* Nodes after the second have a number and no sentence. */
-START_TEST(compares_two_nodes)
+TEST(compares_two_nodes)
 {
     take(CACHE_NODE_SET, NODE("other", "1", "16"));
     learn(0);
@@ -169,7 +169,7 @@ START_TEST(compares_two_nodes)
 }
 
 /* The first card of "wide" has a pod of 6: with 8 more it has 12 % left. */
-START_TEST(sums_up_several_cards)
+TEST(sums_up_several_cards)
 {
     take(CACHE_NODE_SET, NODE("wide", "4", "64"));
     take(CACHE_POD_SET, POD("b", "wide", "0", "6"));
@@ -184,7 +184,7 @@ START_TEST(sums_up_several_cards)
 
 /* The pod takes one of the 8 cores of a node: pods of 8 cores have no room there afterwards.
  * The younger half of the pods weighs more. */
-START_TEST(counts_pods_that_have_cores)
+TEST(counts_pods_that_have_cores)
 {
     learn(8000);
     says(POLICY_FGD, ASKS("", "4"), " would have 75 % left, which no expected pod can use\"");
@@ -195,16 +195,7 @@ START_TEST(counts_pods_that_have_cores)
 
 int main(void)
 {
-    Suite *suite = suite_create("cost_write");
-    TCase *t = tcase_create("cost_write");
+    TCase *t = unit_case("cost_write");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, says_nothing_without_costs);
-    tcase_add_test(t, says_what_would_be_left);
-    tcase_add_test(t, the_sentence_has_the_same_numbers);
-    tcase_add_test(t, says_scores_of_fgd);
-    tcase_add_test(t, compares_two_nodes);
-    tcase_add_test(t, sums_up_several_cards);
-    tcase_add_test(t, counts_pods_that_have_cores);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -44,7 +44,7 @@ static const struct {
     {NULL, "https://evil.example", "cardpack.example", "Origin is not this Host"},
 };
 
-START_TEST(who_may_ask)
+TEST_EACH(who_may_ask, COUNT_OF(asked))
 {
     const char *fault = cross_site_fault_of(str_of(asked[_i].site), str_of(asked[_i].origin),
                                             str_of(asked[_i].host));
@@ -53,13 +53,4 @@ START_TEST(who_may_ask)
     else
         ck_assert_msg(fault != NULL && strstr(fault, asked[_i].fault) != NULL, "%d: %s", _i,
                       fault == NULL ? "none" : fault);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("cross_site");
-    TCase *tc = tcase_create("cross_site");
-    tcase_add_loop_test(tc, who_may_ask, 0, COUNT_OF(asked));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -24,7 +24,7 @@ static void tear_down(void)
 
 #define assert_wrote(golden) ck_assert(str_eq(buf_str(&out), STR(golden)))
 
-START_TEST(test_register)
+TEST(test_register)
 {
     struct register_request r = {.endpoint = STR("a.sock"),
                                  .resource = STR("x/gpu"),
@@ -34,7 +34,7 @@ START_TEST(test_register)
                  "a.sock\x1a\x05x/gpu\x22\x02\x08\x01");
 }
 
-START_TEST(test_options)
+TEST(test_options)
 {
     options_write(&out, (struct plugin_options){.preferred_allocation = true});
     assert_wrote("\x10\x01");
@@ -43,7 +43,7 @@ START_TEST(test_options)
     assert_wrote("");
 }
 
-START_TEST(test_devices)
+TEST(test_devices)
 {
     static const struct plugin_device devices[] = {
         {.id = STR("0.1"), .healthy = true, .numa = -1},
@@ -59,7 +59,7 @@ START_TEST(test_devices)
                  "0.3\x12\x07Healthy\x1a\x04\x0a\x02\x08\x01");
 }
 
-START_TEST(test_allocate_response)
+TEST(test_allocate_response)
 {
     static const struct plugin_pair envs[] = {{STR("A"), STR("1")}, {STR("B"), STR("")}};
     static const struct plugin_mount mounts[] = {{STR("/c"), STR("/h"), true}};
@@ -94,7 +94,7 @@ START_TEST(test_allocate_response)
                  "\x0a\x00");
 }
 
-START_TEST(test_answers_are_read_back)
+TEST(test_answers_are_read_back)
 {
     struct err e = ERR_INIT;
     struct str found;
@@ -118,7 +118,7 @@ START_TEST(test_answers_are_read_back)
     ck_assert_int_eq(allocate_answer_cdi(STR("\x2a\x03\x0a"), STR("a/b="), &found, &e), ERR_SYNTAX);
 }
 
-START_TEST(test_allocate_request)
+TEST(test_allocate_request)
 {
     struct err e = ERR_INIT;
     struct allocate_request r;
@@ -139,7 +139,7 @@ START_TEST(test_allocate_request)
     ck_assert_str_eq(e.text, "AllocateRequest: field 1 is not UTF-8");
 }
 
-START_TEST(test_preferred)
+TEST(test_preferred)
 {
     struct err e = ERR_INIT;
     struct preferred_request r;
@@ -164,7 +164,7 @@ START_TEST(test_preferred)
                  "a\x0a\x00");
 }
 
-START_TEST(test_pre_start)
+TEST(test_pre_start)
 {
     struct err e = ERR_INIT;
     struct allocate_container c;
@@ -189,25 +189,14 @@ static enum errc read_requests(void *ctx)
     return code;
 }
 
-START_TEST(test_no_memory)
+TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_requests, NULL), 0);
 }
 
 int main(void)
 {
-    Suite *suite = suite_create("device_plugin");
-    TCase *t = tcase_create("device_plugin");
+    TCase *t = unit_case("device_plugin");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_register);
-    tcase_add_test(t, test_options);
-    tcase_add_test(t, test_devices);
-    tcase_add_test(t, test_allocate_response);
-    tcase_add_test(t, test_answers_are_read_back);
-    tcase_add_test(t, test_allocate_request);
-    tcase_add_test(t, test_preferred);
-    tcase_add_test(t, test_pre_start);
-    tcase_add_test(t, test_no_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -19,7 +19,7 @@ static void assert_id(uint32_t card, uint32_t n, const char *text)
     ck_assert_uint_eq(back_n, n);
 }
 
-START_TEST(test_ids)
+TEST(test_ids)
 {
     assert_id(0, 0, "0.0");
     assert_id(7, 35, "7.z");
@@ -28,7 +28,7 @@ START_TEST(test_ids)
     assert_id(UINT32_MAX, UINT32_MAX, "1z141z3.1z141z3");
 }
 
-START_TEST(test_bad_ids)
+TEST(test_bad_ids)
 {
     static const char *const bad[] = {
         "",    ".",    "0",     "0.",      ".0",          "00.0",        "0.00",
@@ -43,7 +43,7 @@ START_TEST(test_bad_ids)
     ck_assert(!device_parse(STR_NULL, &card, &n));
 }
 
-START_TEST(test_units)
+TEST(test_units)
 {
     struct device_unit gib = {GIB};
     ck_assert_int_eq(devices_units(gib, 80 * GIB, 0), 80);
@@ -55,7 +55,7 @@ START_TEST(test_units)
     ck_assert_int_eq(devices_units((struct device_unit){1}, INT64_MAX, 0), INT64_MAX);
 }
 
-START_TEST(test_limit)
+TEST(test_limit)
 {
     struct err e = ERR_INIT;
     struct card_offer cards[8];
@@ -97,7 +97,7 @@ static void read_list(struct str bytes, struct buf *ret)
     ck_assert_ok(e.code, &e);
 }
 
-START_TEST(test_list)
+TEST(test_list)
 {
     struct card_offer cards[] = {
         {.index = 0, .units = 2, .healthy = true, .numa = -1},
@@ -116,7 +116,7 @@ START_TEST(test_list)
 }
 
 /* The kubelet reads 4 MiB at most, whatever the indices and NUMA nodes are. */
-START_TEST(test_largest_list)
+TEST(test_largest_list)
 {
     struct err e = ERR_INIT;
     struct card_offer cards[2] = {
@@ -160,7 +160,7 @@ static void assert_choice(const char *available, const char *must, int32_t size,
     arena_done(&a);
 }
 
-START_TEST(test_choice)
+TEST(test_choice)
 {
     struct device_wish one[] = {{1, 2}};
     struct device_wish two[] = {{2, 1}, {0, 2}};
@@ -181,7 +181,7 @@ START_TEST(test_choice)
     assert_choice("1.7 1.5", "", 2, NULL, 0, "");
 }
 
-START_TEST(test_choice_without_memory)
+TEST(test_choice_without_memory)
 {
     struct arena a;
     struct str ids[] = {STR("0.0")};
@@ -191,20 +191,4 @@ START_TEST(test_choice_without_memory)
     arena_init(&a, 16);
     ck_assert_int_eq(devices_prefer(&c, &wish, 1, &a, &got), ERR_LIMIT);
     arena_done(&a);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("devices");
-    TCase *t = tcase_create("devices");
-    tcase_add_test(t, test_ids);
-    tcase_add_test(t, test_bad_ids);
-    tcase_add_test(t, test_units);
-    tcase_add_test(t, test_limit);
-    tcase_add_test(t, test_list);
-    tcase_add_test(t, test_largest_list);
-    tcase_add_test(t, test_choice);
-    tcase_add_test(t, test_choice_without_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

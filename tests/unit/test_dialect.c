@@ -40,7 +40,7 @@ static const struct {
      DIALECT_HAMI, 8, 200, 2, true},
 };
 
-START_TEST(reads_what_a_pod_asks_for)
+TEST_EACH(reads_what_a_pod_asks_for, COUNT_OF(good))
 {
     struct object o;
     all_dialects();
@@ -127,7 +127,7 @@ static const struct {
      "annotation cardpack.io/gpu-mem-percent: \"50\" is only for pods with aliyun.com/gpu-mem"},
 };
 
-START_TEST(says_what_a_plugin_cannot_do)
+TEST_EACH(says_what_a_plugin_cannot_do, COUNT_OF(bad))
 {
     struct object o;
     all_dialects();
@@ -137,7 +137,7 @@ START_TEST(says_what_a_plugin_cannot_do)
     object_end(&o);
 }
 
-START_TEST(other_dialects_are_off_at_first)
+TEST(other_dialects_are_off_at_first)
 {
     struct object o;
     object_pod(&o, "p", ONE(VOLCANO("1024")), "\"volcano.sh/gpu-index\":\"1\"", "n");
@@ -150,7 +150,7 @@ START_TEST(other_dialects_are_off_at_first)
     object_end(&o);
 }
 
-START_TEST(a_list_of_dialects)
+TEST(a_list_of_dialects)
 {
     unsigned set = 0;
     struct str bad_name;
@@ -195,14 +195,14 @@ static const struct node_row nodes[] = {
     {LABEL("else"), GPUSHARE_NODE, "", DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
 };
 
-START_TEST(reads_what_a_node_has)
+TEST_EACH(reads_what_a_node_has, COUNT_OF(nodes))
 {
     node_row_check(&nodes[_i]);
 }
 
 /* ---- pods on nodes ---- */
 
-START_TEST(a_pod_goes_to_nodes_of_its_own_dialect)
+TEST(a_pod_goes_to_nodes_of_its_own_dialect)
 {
     static const char *const names[] = {"n0", "n1", "n2", "n3", "n4", "n5"};
     struct rig r;
@@ -332,13 +332,13 @@ static const struct held_case held[] = {
      0},
 };
 
-START_TEST(charges_the_cards_that_annotations_name)
+TEST_EACH(charges_the_cards_that_annotations_name, COUNT_OF(held))
 {
     expect_held(&held[_i]);
 }
 
 /* The same pod before its node is there, and after the node has changed its plugin. */
-START_TEST(charges_again_when_the_node_changes)
+TEST(charges_again_when_the_node_changes)
 {
     struct rig r;
     all_dialects();
@@ -355,7 +355,7 @@ START_TEST(charges_again_when_the_node_changes)
 
 /* ---- a node that changes its plugin, and one whose plugin is not served ---- */
 
-START_TEST(policies_learn_nothing_in_another_unit)
+TEST(policies_learn_nothing_in_another_unit)
 {
     struct rig r;
     all_dialects();
@@ -367,7 +367,7 @@ START_TEST(policies_learn_nothing_in_another_unit)
     rig_done(&r);
 }
 
-START_TEST(foreign_pods_fill_their_card_and_no_other)
+TEST(foreign_pods_fill_their_card_and_no_other)
 {
     struct rig r;
     struct placement there;
@@ -392,7 +392,7 @@ START_TEST(foreign_pods_fill_their_card_and_no_other)
     rig_done(&r);
 }
 
-START_TEST(gpushare_can_be_left_out)
+TEST(gpushare_can_be_left_out)
 {
     struct rig r;
     struct object o;
@@ -410,7 +410,7 @@ START_TEST(gpushare_can_be_left_out)
 }
 
 /* cardpack-node's, in GiB. */
-START_TEST(the_table_of_another_plugin_does_not_count)
+TEST(the_table_of_another_plugin_does_not_count)
 {
     struct rig r;
     struct object o;
@@ -429,7 +429,7 @@ START_TEST(the_table_of_another_plugin_does_not_count)
 }
 
 /* 18 containers of elastic-gpu, bound by its own scheduler: none of their cards is free. */
-START_TEST(more_containers_than_a_request_has)
+TEST(more_containers_than_a_request_has)
 {
     struct rig r;
     struct object o;
@@ -498,7 +498,7 @@ static const struct {
      ONE(HAMI("1", "8")), SWAP_NONE},
 };
 
-START_TEST(knows_which_pods_a_plugin_confuses)
+TEST_EACH(knows_which_pods_a_plugin_confuses, COUNT_OF(swaps))
 {
     struct rig r;
     struct object o;
@@ -515,26 +515,4 @@ START_TEST(knows_which_pods_a_plugin_confuses)
     ck_assert(s.cards != SWAP_ONE || s.card == 2);
     object_end(&o);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("dialect");
-    TCase *t = tcase_create("dialect");
-    tcase_add_loop_test(t, reads_what_a_pod_asks_for, 0, COUNT_OF(good));
-    tcase_add_loop_test(t, says_what_a_plugin_cannot_do, 0, COUNT_OF(bad));
-    tcase_add_test(t, other_dialects_are_off_at_first);
-    tcase_add_test(t, a_list_of_dialects);
-    tcase_add_loop_test(t, reads_what_a_node_has, 0, COUNT_OF(nodes));
-    tcase_add_test(t, a_pod_goes_to_nodes_of_its_own_dialect);
-    tcase_add_loop_test(t, charges_the_cards_that_annotations_name, 0, COUNT_OF(held));
-    tcase_add_test(t, charges_again_when_the_node_changes);
-    tcase_add_test(t, policies_learn_nothing_in_another_unit);
-    tcase_add_test(t, foreign_pods_fill_their_card_and_no_other);
-    tcase_add_test(t, gpushare_can_be_left_out);
-    tcase_add_test(t, the_table_of_another_plugin_does_not_count);
-    tcase_add_test(t, more_containers_than_a_request_has);
-    tcase_add_loop_test(t, knows_which_pods_a_plugin_confuses, 0, COUNT_OF(swaps));
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

@@ -487,12 +487,10 @@ START_TEST(what_we_write_is_what_the_cache_charged)
 
 int main(void)
 {
-    Suite *s = suite_create("dialect_model");
-    TCase *t = tcase_create("dialect_model");
+    TCase *t = unit_case("dialect_model");
     tcase_add_loop_test(t, what_we_write_is_what_the_cache_charged, DIALECT_GPUSHARE + 1,
                         DIALECT_VGPU);
     tcase_add_loop_test(t, the_plugin_reads_the_cards_that_we_charged, DIALECT_VGPU, DIALECT_COUNT);
     tcase_add_loop_test(t, the_pod_of_the_binding_is_the_oldest, DIALECT_VGPU, DIALECT_COUNT);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -51,7 +51,7 @@ static const struct {
      "WARN node/n: label cardpack.io/isolation: \"MPS\" counts as none"},
 };
 
-START_TEST(checks_nodes)
+TEST_EACH(checks_nodes, COUNT_OF(nodes))
 {
     set_node(&rig, nodes[_i].node);
     struct doctor_marks marks = {.gpushare = nodes[_i].wanted};
@@ -60,7 +60,7 @@ START_TEST(checks_nodes)
     ck_assert_uint_eq(found.n, nodes[_i].found[0] == '\0' ? 0 : 1);
 }
 
-START_TEST(misses_the_devices_of_cardpack_node)
+TEST(misses_the_devices_of_cardpack_node)
 {
     const struct node_view bare = {.name = S("n")};
     const struct doctor_marks marks = {.ours = true};
@@ -85,7 +85,7 @@ static const struct {
     {"m", "0", "WARN configmap/kube-system/unhealthy-gpu-m: there is no node m\n"},
 };
 
-START_TEST(checks_unhealthy_cards)
+TEST_EACH(checks_unhealthy_cards, COUNT_OF(healths))
 {
     struct node_view n = TWO_CARDS;
     set_node(&rig, n);
@@ -140,7 +140,7 @@ static const struct {
      "holds none\n"},
 };
 
-START_TEST(checks_pods)
+TEST_EACH(checks_pods, COUNT_OF(pods))
 {
     struct node_view n = TWO_CARDS;
     struct node_view cpu = {.name = S("cpu")};
@@ -167,7 +167,7 @@ static const struct {
      "name\n"},
 };
 
-START_TEST(checks_what_pods_really_use)
+TEST_EACH(checks_what_pods_really_use, COUNT_OF(uses))
 {
     struct node_view n = TWO_CARDS;
     struct pod_view p = PLAIN("p", "8", AT(1), .assigned = S("true"));
@@ -185,7 +185,7 @@ START_TEST(checks_what_pods_really_use)
 }
 
 /* What cardpack-node has compared with the kubelet's list. */
-START_TEST(tells_what_the_kubelet_lists)
+TEST(tells_what_the_kubelet_lists)
 {
     struct doctor_listed_sum sum = {.nodes = 0};
     struct usage_difference d[] = {
@@ -228,7 +228,7 @@ START_TEST(tells_what_the_kubelet_lists)
         "the kubelet's podresources are of cards 0,1 of node n3\n");
 }
 
-START_TEST(checks_the_use_of_cards)
+TEST(checks_the_use_of_cards)
 {
     struct node_view n = TWO_CARDS;
     doctor_usage(&found, &rig.cache);
@@ -256,7 +256,7 @@ static const struct pod_view running[] = {
     POD("web", LABELS("app", "web"), .node = S("n")),
 };
 
-START_TEST(knows_what_runs)
+TEST(knows_what_runs)
 {
     struct doctor_system s = {.namespace = STR("ns")};
     struct node_view n = TWO_CARDS;
@@ -328,7 +328,7 @@ static const struct {
      "app.kubernetes.io/name=cardpack-node runs\n"},
 };
 
-START_TEST(checks_device_plugins)
+TEST_EACH(checks_device_plugins, COUNT_OF(plugins))
 {
     struct doctor_system s = {.namespace = STR("ns")};
     struct doctor_marks marks = plugins[_i].marks;
@@ -400,7 +400,7 @@ static const struct {
      "pod/kube-system/gpushare-schd-extender-x: two extenders give the same memory to two pods\n"},
 };
 
-START_TEST(a_pod_of_a_third_namespace_is_no_program)
+TEST_EACH(a_pod_of_a_third_namespace_is_no_program, COUNT_OF(strangers))
 {
     struct doctor_system s = {.namespace = STR("ns")};
     struct doctor_marks marks = strangers[_i].marks;
@@ -415,7 +415,7 @@ START_TEST(a_pod_of_a_third_namespace_is_no_program)
 }
 
 /* The Service selects pods of its own namespace alone. */
-START_TEST(a_leader_is_where_the_service_is)
+TEST(a_leader_is_where_the_service_is)
 {
     static const struct label_view labels[] = {{S("app.kubernetes.io/name"), S("cardpack")},
                                                {S("cardpack.io/leader-of"), S("cardpack")}};
@@ -464,7 +464,7 @@ static const struct {
      "FAIL cardpack: not reachable or not ready: 503: no\n"},
 };
 
-START_TEST(checks_cardpack)
+TEST_EACH(checks_cardpack, COUNT_OF(daemons))
 {
     struct doctor_system s = {
         .leader = STR("c"), .n_leaders = daemons[_i].leaders, .n_replicas = 2};
@@ -499,14 +499,14 @@ static const struct {
     {HEAD URL, true, "WARN " AT_S "nodeCacheCapable is not true: "},
 };
 
-START_TEST(checks_the_configuration_of_kube_scheduler)
+TEST_EACH(checks_the_configuration_of_kube_scheduler, COUNT_OF(schedulers))
 {
     ck_assert(doctor_scheduler(&found, STR("s"), str_of(schedulers[_i].text)) == schedulers[_i].is);
     is_found(schedulers[_i].found);
 }
 
 /* However many mistakes the authors of pods make, what is said of a program is shown. */
-START_TEST(pods_do_not_hide_a_program)
+TEST(pods_do_not_hide_a_program)
 {
     struct doctor_system s = {.namespace = STR("ns"), .extender = STR("pod/ns/x")};
     struct str pod = finding_pod(&found, STR("tenant"), STR("t"));
@@ -520,7 +520,7 @@ START_TEST(pods_do_not_hide_a_program)
     ck_assert(str_eq(found.items[of_pods].object, STR("gpushare-schd-extender")));
 }
 
-START_TEST(shows_the_gravest_first)
+TEST(shows_the_gravest_first)
 {
     char bytes[1024];
     struct buf out = BUF_ON(bytes);
@@ -546,24 +546,7 @@ START_TEST(shows_the_gravest_first)
 
 int main(void)
 {
-    Suite *suite = suite_create("doctor");
-    TCase *tc = tcase_create("doctor");
+    TCase *tc = unit_case("doctor");
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, checks_nodes, 0, COUNT_OF(nodes));
-    tcase_add_test(tc, misses_the_devices_of_cardpack_node);
-    tcase_add_loop_test(tc, checks_unhealthy_cards, 0, COUNT_OF(healths));
-    tcase_add_loop_test(tc, checks_pods, 0, COUNT_OF(pods));
-    tcase_add_loop_test(tc, checks_what_pods_really_use, 0, COUNT_OF(uses));
-    tcase_add_test(tc, tells_what_the_kubelet_lists);
-    tcase_add_test(tc, checks_the_use_of_cards);
-    tcase_add_test(tc, knows_what_runs);
-    tcase_add_loop_test(tc, checks_device_plugins, 0, COUNT_OF(plugins));
-    tcase_add_loop_test(tc, a_pod_of_a_third_namespace_is_no_program, 0, COUNT_OF(strangers));
-    tcase_add_test(tc, a_leader_is_where_the_service_is);
-    tcase_add_loop_test(tc, checks_cardpack, 0, COUNT_OF(daemons));
-    tcase_add_loop_test(tc, checks_the_configuration_of_kube_scheduler, 0, COUNT_OF(schedulers));
-    tcase_add_test(tc, pods_do_not_hide_a_program);
-    tcase_add_test(tc, shows_the_gravest_first);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

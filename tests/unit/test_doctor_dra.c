@@ -25,7 +25,7 @@ static const struct {
      "FAIL node/n: label cardpack.io/dialect: \"elastic\" is not among the dialects that are read"},
 };
 
-START_TEST(checks_the_dialect_of_a_node)
+TEST_EACH(checks_the_dialect_of_a_node, COUNT_OF(spoken))
 {
     dialects_use(DIALECT_BIT(DIALECT_GPUSHARE) | DIALECT_BIT(DIALECT_VOLCANO));
     set_node(&rig, spoken[_i].node);
@@ -33,7 +33,7 @@ START_TEST(checks_the_dialect_of_a_node)
     is_found(spoken[_i].found);
 }
 
-START_TEST(finds_a_node_that_cardpack_does_not_read)
+TEST(finds_a_node_that_cardpack_does_not_read)
 {
     struct figures_node seen = {.name = S("n")};
     struct figures shown = {.nodes = &seen, .n = 0};
@@ -76,7 +76,7 @@ static const struct {
     {{.name = S("n")}, {.name = S("d"), .uuid = S("GPU-a")}, ""}, /* its cards are not shared */
 };
 
-START_TEST(joins_published_devices_to_cards)
+TEST_EACH(joins_published_devices_to_cards, COUNT_OF(published))
 {
     const struct dra_slice_view v = {.name = S("s"),
                                      .driver = S("dr"),
@@ -88,7 +88,7 @@ START_TEST(joins_published_devices_to_cards)
     is_found(published[_i].found);
 }
 
-START_TEST(finds_cards_that_are_used_twice)
+TEST(finds_cards_that_are_used_twice)
 {
     struct node_view n = NODE(.mem = S("32"), .count = S("2"), WITH_UUIDS);
     const struct pod_view p = PLAIN("p", "8", AT(1), .assigned = S("true"));
@@ -104,7 +104,7 @@ START_TEST(finds_cards_that_are_used_twice)
                      "FAIL node/n: a ResourceClaim holds card 1, and 1 pod shares it\n");
 }
 
-START_TEST(finds_a_pod_with_claims_and_shared_cards)
+TEST(finds_a_pod_with_claims_and_shared_cards)
 {
     struct node_view n = TWO_CARDS;
     const struct pod_view shares = PLAIN("p", "8");
@@ -118,14 +118,7 @@ START_TEST(finds_a_pod_with_claims_and_shared_cards)
 
 int main(void)
 {
-    Suite *suite = suite_create("doctor_dra");
-    TCase *tc = tcase_create("doctor_dra");
+    TCase *tc = unit_case("doctor_dra");
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, checks_the_dialect_of_a_node, 0, COUNT_OF(spoken));
-    tcase_add_test(tc, finds_a_node_that_cardpack_does_not_read);
-    tcase_add_loop_test(tc, joins_published_devices_to_cards, 0, COUNT_OF(published));
-    tcase_add_test(tc, finds_cards_that_are_used_twice);
-    tcase_add_test(tc, finds_a_pod_with_claims_and_shared_cards);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

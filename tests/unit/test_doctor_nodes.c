@@ -31,7 +31,7 @@ static const struct {
      "", ""},
 };
 
-START_TEST(checks_locks)
+TEST_EACH(checks_locks, COUNT_OF(locks))
 {
     dialects_use(DIALECTS_ALL);
     set_node(&rig, locks[_i].node);
@@ -43,7 +43,7 @@ START_TEST(checks_locks)
 }
 
 /* The GPU Operator keeps cardpack-node away: the node is not meant to have its devices now. */
-START_TEST(a_paused_node_misses_nothing)
+TEST(a_paused_node_misses_nothing)
 {
     const struct node_view bare = {.name = STR("n"), .mem = STR("0")};
     const struct doctor_marks marks = {.ours = true, .table = true, .paused = STR("k=v")};
@@ -90,7 +90,7 @@ static const struct {
     {"\"nvidia.com/gpu-h100\":\"4\"", "", "", ""}, /* it shares none */
 };
 
-START_TEST(checks_what_is_offered_twice)
+TEST_EACH(checks_what_is_offered_twice, COUNT_OF(offers))
 {
     char json[1024];
     struct jread r;
@@ -123,7 +123,7 @@ static const struct {
     {"0", NULL, ""},
 };
 
-START_TEST(checks_pods_of_two_plugins)
+TEST_EACH(checks_pods_of_two_plugins, COUNT_OF(mixed))
 {
     struct node_view node = TWO_CARDS;
     dialects_use(DIALECT_BIT(DIALECT_GPUSHARE));
@@ -140,13 +140,7 @@ START_TEST(checks_pods_of_two_plugins)
 
 int main(void)
 {
-    Suite *suite = suite_create("doctor_nodes");
-    TCase *tc = tcase_create("doctor_nodes");
+    TCase *tc = unit_case("doctor_nodes");
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, a_paused_node_misses_nothing);
-    tcase_add_loop_test(tc, checks_locks, 0, COUNT_OF(locks));
-    tcase_add_loop_test(tc, checks_what_is_offered_twice, 0, COUNT_OF(offers));
-    tcase_add_loop_test(tc, checks_pods_of_two_plugins, 0, COUNT_OF(mixed));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

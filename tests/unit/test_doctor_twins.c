@@ -361,7 +361,7 @@ static void play(const struct scene *s)
     measured_done(&m);
 }
 
-START_TEST(an_ill_one_fails)
+TEST_EACH(an_ill_one_fails, COUNT_OF(twins))
 {
     bool fails = false;
     play(&twins[_i].ill);
@@ -371,7 +371,7 @@ START_TEST(an_ill_one_fails)
     ck_assert_msg(fails, "%s\nnot\n%s", findings(), twins[_i].text);
 }
 
-START_TEST(a_healthy_one_does_not)
+TEST_EACH(a_healthy_one_does_not, COUNT_OF(twins))
 {
     play(&twins[_i].well);
     ck_assert_msg(found.counts[FINDING_FAIL] == 0, "%s", findings());
@@ -391,7 +391,7 @@ static const struct scene healthy[] = {
 };
 
 /* A node of NVIDIA's alone has no shared cards: the other findings are about that. */
-START_TEST(a_healthy_pod_is_not_to_be_deleted)
+TEST_EACH(a_healthy_pod_is_not_to_be_deleted, COUNT_OF(healthy))
 {
     play(&healthy[_i]);
     for (size_t i = 0; i < found.n; i++)
@@ -401,7 +401,7 @@ START_TEST(a_healthy_pod_is_not_to_be_deleted)
 }
 
 /* Before a pod or a claim is deleted there is something to look at. */
-START_TEST(each_deletion_has_its_condition)
+TEST_EACH(each_deletion_has_its_condition, COUNT_OF(twins))
 {
     static const char *const conditions[] = {"if ",    "else ",    "look ",
                                              "check ", "compare ", "find out "};
@@ -420,13 +420,7 @@ START_TEST(each_deletion_has_its_condition)
 
 int main(void)
 {
-    Suite *suite = suite_create("doctor_twins");
-    TCase *tc = tcase_create("doctor_twins");
+    TCase *tc = unit_case("doctor_twins");
     tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_loop_test(tc, an_ill_one_fails, 0, COUNT_OF(twins));
-    tcase_add_loop_test(tc, a_healthy_one_does_not, 0, COUNT_OF(twins));
-    tcase_add_loop_test(tc, a_healthy_pod_is_not_to_be_deleted, 0, COUNT_OF(healthy));
-    tcase_add_loop_test(tc, each_deletion_has_its_condition, 0, COUNT_OF(twins));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

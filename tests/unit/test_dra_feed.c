@@ -109,14 +109,14 @@ static void is_absent(void)
     ck_assert(is_ready() && !is_asked());
 }
 
-START_TEST(nothing_is_read_if_it_is_off)
+TEST(nothing_is_read_if_it_is_off)
 {
     begin(CONFIG_DRA_OFF);
     ck_assert(is_ready() && !is_asked());
     end();
 }
 
-START_TEST(all_three_lists_come_first)
+TEST_EACH(all_three_lists_come_first, 6)
 {
     static const enum dra_feed_kind orders[][DRA_FEED_KINDS] = {
         {DRA_FEED_CLAIMS, DRA_FEED_SLICES, DRA_FEED_CLASSES},
@@ -141,7 +141,7 @@ START_TEST(all_three_lists_come_first)
     end();
 }
 
-START_TEST(an_api_server_without_it_is_asked_again)
+TEST(an_api_server_without_it_is_asked_again)
 {
     begin(CONFIG_DRA_AUTO);
     refuse_lists(404);
@@ -173,7 +173,7 @@ static void lose_the_claims(void)
 }
 
 /* From a load balancer, or from an API server that starts. */
-START_TEST(one_404_does_not_end_the_lists)
+TEST_EACH(one_404_does_not_end_the_lists, 2)
 {
     lose_the_claims();
     answer_look(_i == 0 ? 200 : 404);
@@ -192,7 +192,7 @@ START_TEST(one_404_does_not_end_the_lists)
 }
 
 /* While a watch of the group goes on, one of several API servers serves it. */
-START_TEST(absent_is_what_no_list_has_found_for_a_minute)
+TEST(absent_is_what_no_list_has_found_for_a_minute)
 {
     lose_the_claims();
     answer_look(404);
@@ -222,7 +222,7 @@ START_TEST(absent_is_what_no_list_has_found_for_a_minute)
     end();
 }
 
-START_TEST(without_the_right_it_decides_only_if_it_may)
+TEST_EACH(without_the_right_it_decides_only_if_it_may, 2)
 {
     begin(_i == 0 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
     refuse_lists(403);
@@ -240,7 +240,7 @@ START_TEST(without_the_right_it_decides_only_if_it_may)
 }
 
 /* It would deny the lists: a denied request is a line in its audit log. */
-START_TEST(an_old_api_server_is_not_asked_for_lists)
+TEST(an_old_api_server_is_not_asked_for_lists)
 {
     open_feed(CONFIG_DRA_AUTO);
     is_missing("the first list of ");
@@ -251,7 +251,7 @@ START_TEST(an_old_api_server_is_not_asked_for_lists)
 }
 
 /* It says nothing of what is served: the lists find out. */
-START_TEST(a_failed_look_begins_the_lists)
+TEST(a_failed_look_begins_the_lists)
 {
     open_feed(CONFIG_DRA_AUTO);
     answer_look(500);
@@ -261,7 +261,7 @@ START_TEST(a_failed_look_begins_the_lists)
     end();
 }
 
-START_TEST(on_waits_for_an_api_server_that_has_it)
+TEST(on_waits_for_an_api_server_that_has_it)
 {
     begin(CONFIG_DRA_ON);
     refuse_lists(404);
@@ -271,7 +271,7 @@ START_TEST(on_waits_for_an_api_server_that_has_it)
 }
 
 /* An API server checks rights before paths: one without DRA denies what it does not serve. */
-START_TEST(what_is_denied_may_be_absent)
+TEST_EACH(what_is_denied_may_be_absent, 3)
 {
     begin(_i < 2 ? CONFIG_DRA_AUTO : CONFIG_DRA_ON);
     refuse_lists(403);
@@ -288,7 +288,7 @@ START_TEST(what_is_denied_may_be_absent)
 }
 
 /* An answer that says nothing of rights. */
-START_TEST(a_failure_is_no_answer)
+TEST(a_failure_is_no_answer)
 {
     begin(CONFIG_DRA_AUTO);
     refuse_lists(500);
@@ -298,7 +298,7 @@ START_TEST(a_failure_is_no_answer)
 }
 
 /* An object is lost for lack of memory: nothing is decided until it was listed again. */
-START_TEST(a_lost_claim_is_read_again)
+TEST(a_lost_claim_is_read_again)
 {
     begin(CONFIG_DRA_AUTO);
     answer_lists("");
@@ -313,24 +313,4 @@ START_TEST(a_lost_claim_is_read_again)
     ck_assert(is_ready());
     ck_assert(is_claimed());
     end();
-}
-
-int main(void)
-{
-    Suite *s = suite_create("dra_feed");
-    TCase *tc = tcase_create("dra");
-    tcase_add_test(tc, nothing_is_read_if_it_is_off);
-    tcase_add_loop_test(tc, all_three_lists_come_first, 0, 6);
-    tcase_add_test(tc, an_api_server_without_it_is_asked_again);
-    tcase_add_loop_test(tc, one_404_does_not_end_the_lists, 0, 2);
-    tcase_add_test(tc, absent_is_what_no_list_has_found_for_a_minute);
-    tcase_add_loop_test(tc, without_the_right_it_decides_only_if_it_may, 0, 2);
-    tcase_add_loop_test(tc, what_is_denied_may_be_absent, 0, 3);
-    tcase_add_test(tc, an_old_api_server_is_not_asked_for_lists);
-    tcase_add_test(tc, a_failed_look_begins_the_lists);
-    tcase_add_test(tc, on_waits_for_an_api_server_that_has_it);
-    tcase_add_test(tc, a_failure_is_no_answer);
-    tcase_add_test(tc, a_lost_claim_is_read_again);
-    suite_add_tcase(s, tc);
-    return unit_main(s);
 }

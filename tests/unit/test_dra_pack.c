@@ -56,7 +56,7 @@ static void check(const struct dra_shape *s, const unsigned char *uuids,
     ck_assert(facts.pci == v->pci && facts.memory == v->memory);
 }
 
-START_TEST(a_device_is_as_its_view)
+TEST_EACH(a_device_is_as_its_view, COUNT_OF(table))
 {
     struct dra_device_view v = table[_i].view;
     struct intern_table shapes;
@@ -75,7 +75,7 @@ START_TEST(a_device_is_as_its_view)
     intern_done(&shapes);
 }
 
-START_TEST(each_device_of_a_slice_is_found)
+TEST(each_device_of_a_slice_is_found)
 {
     struct dra_device_view views[COUNT_OF(table)];
     struct intern_table shapes;
@@ -117,7 +117,7 @@ static const struct {
      false},
 };
 
-START_TEST(slices_share_all_but_the_uuids)
+TEST_EACH(slices_share_all_but_the_uuids, COUNT_OF(others))
 {
     struct intern_table shapes;
     intern_init(&shapes, (struct map_seed){1, 2});
@@ -134,7 +134,7 @@ START_TEST(slices_share_all_but_the_uuids)
 }
 
 /* It stays a text, so that a node without a table has no free card. */
-START_TEST(a_text_longer_than_any_uuid_is_cut)
+TEST(a_text_longer_than_any_uuid_is_cut)
 {
     struct dra_facts facts;
     struct intern_table shapes;
@@ -165,20 +165,7 @@ static enum errc take_two(void *ctx)
     return failed ? ERR_NOMEM : OK;
 }
 
-START_TEST(survives_lack_of_memory)
+TEST(survives_lack_of_memory)
 {
     ck_assert_uint_eq(fail_alloc_each(take_two, NULL), 3);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("dra_pack");
-    TCase *tc = tcase_create("dra_pack");
-    tcase_add_loop_test(tc, a_device_is_as_its_view, 0, (int)COUNT_OF(table));
-    tcase_add_test(tc, each_device_of_a_slice_is_found);
-    tcase_add_loop_test(tc, slices_share_all_but_the_uuids, 0, (int)COUNT_OF(others));
-    tcase_add_test(tc, a_text_longer_than_any_uuid_is_cut);
-    tcase_add_test(tc, survives_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

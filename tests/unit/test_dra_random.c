@@ -383,7 +383,7 @@ static void compare(void)
         ck_assert((dra_node(&t.dra, str_of(label(name, "n", i))) != NULL) == names_node(i));
 }
 
-START_TEST(random_histories_agree_with_devices_as_they_came)
+TEST_EACH(random_histories_agree_with_devices_as_they_came, 20)
 {
     memset(&t, 0, sizeof(t));
     t.rng = seeded_setting("DRA_SEED", 7000) + (uint64_t)_i;
@@ -393,13 +393,4 @@ START_TEST(random_histories_agree_with_devices_as_they_came)
         compare();
     }
     dra_done(&t.dra);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("dra_random");
-    TCase *tc = tcase_create("dra_random");
-    tcase_add_loop_test(tc, random_histories_agree_with_devices_as_they_came, 0, 20);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -144,7 +144,7 @@ static const char *last_sent(const char *text)
 #define REFUSED(code, reason) SCRIPT_BODY, STATUS("Failure", reason, "leases", code), code, NULL
 #define NOT_FOUND             REFUSED(404, "NotFound")
 
-START_TEST(test_creates_and_renews)
+TEST(test_creates_and_renews)
 {
     static const struct script_step steps[] = {
         {GET, NOT_FOUND},
@@ -168,7 +168,7 @@ START_TEST(test_creates_and_renews)
     ck_assert_uint_eq(rig.notes + rig.lost, 0);
 }
 
-START_TEST(test_follows)
+TEST(test_follows)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("1", "other_2", "a"), 0, NULL},
@@ -181,7 +181,7 @@ START_TEST(test_follows)
     ck_assert_uint_eq(rig.won + rig.lost + rig.notes, 0);
 }
 
-START_TEST(test_takes_over_what_was_released)
+TEST(test_takes_over_what_was_released)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
@@ -196,7 +196,7 @@ START_TEST(test_takes_over_what_was_released)
 }
 
 /* An empty holder that no release wrote. */
-START_TEST(test_takes_over_what_was_emptied)
+TEST(test_takes_over_what_was_emptied)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
@@ -222,7 +222,7 @@ static const char *const forged[] = {
     RELEASED("8", "\"q\"", "\"q\"", "5"),
 };
 
-START_TEST(test_takes_over_what_is_forged)
+TEST_EACH(test_takes_over_what_is_forged, COUNT_OF(forged))
 {
     const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "other_2", "r"), 0, NULL},
@@ -239,7 +239,7 @@ START_TEST(test_takes_over_what_is_forged)
  * leader. */
 static const char *const nonsense[] = {"<html>", "{}", LEASE("8", "other_2", "b")};
 
-START_TEST(test_nonsense_in_answer_to_a_write)
+TEST_EACH(test_nonsense_in_answer_to_a_write, COUNT_OF(nonsense))
 {
     struct script_step steps[] = {
         {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
@@ -253,7 +253,7 @@ START_TEST(test_nonsense_in_answer_to_a_write)
     ck_assert(!election_leading(rig.election));
 }
 
-START_TEST(test_loses_a_race)
+TEST(test_loses_a_race)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
@@ -266,7 +266,7 @@ START_TEST(test_loses_a_race)
     ck_assert_str_is(election_holder(rig.election), "other_2");
 }
 
-START_TEST(test_wanted)
+TEST(test_wanted)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
@@ -283,7 +283,7 @@ START_TEST(test_wanted)
     ck_assert(election_leading(rig.election));
 }
 
-START_TEST(test_wants)
+TEST(test_wants)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "other_2", "a"), 0, NULL},
@@ -300,7 +300,7 @@ START_TEST(test_wants)
     ck_assert_uint_eq(rig.won, 0);
 }
 
-START_TEST(test_stop)
+TEST(test_stop)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, LEASE("7", "", "a"), 0, NULL},
@@ -352,7 +352,7 @@ static const struct {
     {{GET, SCRIPT_CLOSE, NULL, 0, NULL}, "GET http"},
 };
 
-START_TEST(test_strangers)
+TEST_EACH(test_strangers, COUNT_OF(strangers))
 {
     struct script_step steps[4];
     for (size_t i = 0; i < COUNT_OF(steps); i++)
@@ -376,7 +376,7 @@ static const struct script_step no_conflicts[] = {
 };
 
 /* Unlike a conflict it is logged. The replica reads the Lease before it does anything else. */
-START_TEST(test_strangers_answer_a_write)
+TEST_EACH(test_strangers_answer_a_write, COUNT_OF(no_conflicts))
 {
     const struct script_step steps[] = {
         {GET, SCRIPT_BODY, FREE("7"), 0, NULL},
@@ -400,7 +400,7 @@ START_TEST(test_strangers_answer_a_write)
 
 /* The replica does not lead (for how long: test_election_step.c) and logs once which right to
  * grant. */
-START_TEST(test_may_not_get)
+TEST(test_may_not_get)
 {
     static struct script_step steps[40];
     for (size_t i = 0; i < COUNT_OF(steps); i++)
@@ -414,7 +414,7 @@ START_TEST(test_may_not_get)
     ck_assert_ptr_nonnull(strstr(rig.note, "403: no such thing"));
 }
 
-START_TEST(test_may_not_create)
+TEST(test_may_not_create)
 {
     static const struct script_step steps[] = {
         {GET, NOT_FOUND}, FORBIDDEN(POST),  {GET, NOT_FOUND},
@@ -429,7 +429,7 @@ START_TEST(test_may_not_create)
 }
 
 /* The reads between the denials succeed, but must not log that the denial is over. */
-START_TEST(test_may_not_update)
+TEST(test_may_not_update)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, FREE("7"), 0, NULL}, FORBIDDEN(PUT),
@@ -445,7 +445,7 @@ START_TEST(test_may_not_update)
 }
 
 /* Another kind of failure is another line, and so is its end. */
-START_TEST(test_rights_that_come)
+TEST(test_rights_that_come)
 {
     static const struct script_step steps[] = {
         {GET, SCRIPT_BODY, "", 503, NULL},
@@ -467,25 +467,7 @@ START_TEST(test_rights_that_come)
 
 int main(void)
 {
-    Suite *suite = suite_create("election");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, test_creates_and_renews);
-    tcase_add_test(tc, test_follows);
-    tcase_add_test(tc, test_takes_over_what_was_released);
-    tcase_add_test(tc, test_takes_over_what_was_emptied);
-    tcase_add_loop_test(tc, test_takes_over_what_is_forged, 0, (int)COUNT_OF(forged));
-    tcase_add_loop_test(tc, test_nonsense_in_answer_to_a_write, 0, (int)COUNT_OF(nonsense));
-    tcase_add_test(tc, test_loses_a_race);
-    tcase_add_test(tc, test_wanted);
-    tcase_add_test(tc, test_wants);
-    tcase_add_test(tc, test_stop);
-    tcase_add_loop_test(tc, test_strangers, 0, (int)COUNT_OF(strangers));
-    tcase_add_loop_test(tc, test_strangers_answer_a_write, 0, (int)COUNT_OF(no_conflicts));
-    tcase_add_test(tc, test_may_not_get);
-    tcase_add_test(tc, test_may_not_create);
-    tcase_add_test(tc, test_may_not_update);
-    tcase_add_test(tc, test_rights_that_come);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

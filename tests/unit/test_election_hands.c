@@ -3,7 +3,7 @@
 
 /* A user empties the holder. The leader does not learn of that, and for this replica it is no
  * release. */
-START_TEST(test_takes_what_was_emptied)
+TEST(test_takes_what_was_emptied)
 {
     follow();
     now += RETRY;
@@ -18,7 +18,7 @@ START_TEST(test_takes_what_was_emptied)
 }
 
 /* A user writes this replica as the holder. */
-START_TEST(test_leads_by_another_hand)
+TEST(test_leads_by_another_hand)
 {
     follow();
     now += RETRY;
@@ -31,7 +31,7 @@ START_TEST(test_leads_by_another_hand)
 }
 
 /* A user writes this replica as the holder again, after another replica held it. */
-START_TEST(test_leads_again_by_another_hand)
+TEST(test_leads_again_by_another_hand)
 {
     lead();
     now += LEASE;
@@ -51,7 +51,7 @@ START_TEST(test_leads_again_by_another_hand)
 }
 
 /* A webhook that refuses every write must not cause a busy loop. */
-START_TEST(test_conflicts_without_end)
+TEST(test_conflicts_without_end)
 {
     lead();
     now += RETRY;
@@ -69,7 +69,7 @@ START_TEST(test_conflicts_without_end)
 }
 
 /* During a hand-over: a Lease created again does not show which replica led before. */
-START_TEST(test_deleted_while_handing_over)
+TEST(test_deleted_while_handing_over)
 {
     lead();
     writes(step(ELECTION_ON_RELEASE), ELECTION_WRITE_RELEASE, ELECTION_LOST);
@@ -80,7 +80,7 @@ START_TEST(test_deleted_while_handing_over)
 }
 
 /* A user deletes the Lease: the leader may go on until its lease time ends. */
-START_TEST(test_deleted)
+TEST(test_deleted)
 {
     lead();
     now += RETRY;
@@ -95,7 +95,7 @@ START_TEST(test_deleted)
 }
 
 /* A duration of a day does not count, and zero is no duration. */
-START_TEST(test_odd_durations)
+TEST(test_odd_durations)
 {
     const struct election_input forever = {
         .event = ELECTION_ON_READ, .held = true, .changed = true, .duration_ms = UINT64_MAX / 4};
@@ -110,16 +110,7 @@ START_TEST(test_odd_durations)
 
 int main(void)
 {
-    Suite *suite = suite_create("election_hands");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_test(tc, test_takes_what_was_emptied);
-    tcase_add_test(tc, test_leads_by_another_hand);
-    tcase_add_test(tc, test_leads_again_by_another_hand);
-    tcase_add_test(tc, test_conflicts_without_end);
-    tcase_add_test(tc, test_deleted_while_handing_over);
-    tcase_add_test(tc, test_deleted);
-    tcase_add_test(tc, test_odd_durations);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

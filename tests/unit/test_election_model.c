@@ -317,7 +317,7 @@ static void one(uint64_t seed)
     ck_assert_uint_gt(w.wins, 0);
 }
 
-START_TEST(test_histories)
+TEST(test_histories)
 {
     uint64_t from = seeded_setting("CARDPACK_SEED", 1);
     uint64_t count = seeded_setting("CARDPACK_SEEDS", 1000);
@@ -327,10 +327,7 @@ START_TEST(test_histories)
 
 int main(void)
 {
-    Suite *suite = suite_create("election_model");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, test_histories);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

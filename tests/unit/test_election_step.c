@@ -1,7 +1,7 @@
 /* The step machine of the election: when a replica reads, writes, leads and stops leading. */
 #include "election_rig.h"
 
-START_TEST(test_first)
+TEST(test_first)
 {
     does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
     does(step(ELECTION_ON_ABSENT), ELECTION_DO_CREATE, ELECTION_NO_NEWS);
@@ -15,7 +15,7 @@ START_TEST(test_first)
     ck_assert(!election_leads(&s, START + DEADLINE));
 }
 
-START_TEST(test_renews_without_reading)
+TEST(test_renews_without_reading)
 {
     lead();
     now += RETRY;
@@ -25,7 +25,7 @@ START_TEST(test_renews_without_reading)
     ck_assert(election_leads(&s, START + RETRY + DEADLINE - 1));
 }
 
-START_TEST(test_lapse_without_a_rival)
+TEST(test_lapse_without_a_rival)
 {
     lead();
     for (unsigned i = 0; i < 20; i++) {
@@ -40,7 +40,7 @@ START_TEST(test_lapse_without_a_rival)
     ck_assert(election_leads(&s, now));
 }
 
-START_TEST(test_lapse_with_a_rival)
+TEST(test_lapse_with_a_rival)
 {
     lead();
     now += 2 * LEASE;
@@ -51,7 +51,7 @@ START_TEST(test_lapse_with_a_rival)
 }
 
 /* By the replica's own clock: the whole duration from the last change of the Lease. */
-START_TEST(test_takes_what_expired)
+TEST(test_takes_what_expired)
 {
     follow();
     now += LEASE - 1;
@@ -67,7 +67,7 @@ START_TEST(test_takes_what_expired)
 }
 
 /* The duration that the holder wrote counts, not this replica's. */
-START_TEST(test_takes_a_lease_by_the_duration_of_its_holder)
+TEST_EACH(test_takes_a_lease_by_the_duration_of_its_holder, 2)
 {
     static const uint64_t durations[] = {LEASE / 2, 2 * LEASE};
     struct election_input in = {
@@ -83,7 +83,7 @@ START_TEST(test_takes_a_lease_by_the_duration_of_its_holder)
     writes(election_step(&s, &in, now, 0), ELECTION_WRITE_ACQUIRE, ELECTION_NO_NEWS);
 }
 
-START_TEST(test_follows_who_is_heard_of)
+TEST(test_follows_who_is_heard_of)
 {
     follow();
     for (unsigned i = 0; i < 10; i++) {
@@ -93,7 +93,7 @@ START_TEST(test_follows_who_is_heard_of)
     }
 }
 
-START_TEST(test_takes_what_was_released)
+TEST(test_takes_what_was_released)
 {
     follow();
     now += RETRY;
@@ -105,7 +105,7 @@ START_TEST(test_takes_what_was_released)
 }
 
 /* Two replicas saw the expiry: one of the writes fails. */
-START_TEST(test_loses_the_race)
+TEST(test_loses_the_race)
 {
     follow();
     now += LEASE;
@@ -117,7 +117,7 @@ START_TEST(test_loses_the_race)
 
 /* The answer to the write was lost. The replica holds the Lease, but leads only after a write with
  * an answer; it still knows which replica led before. */
-START_TEST(test_acquired_unknowingly)
+TEST(test_acquired_unknowingly)
 {
     follow();
     now += LEASE;
@@ -134,7 +134,7 @@ START_TEST(test_acquired_unknowingly)
 }
 
 /* A resource quota, an admission policy, or a missing RBAC rule. */
-START_TEST(test_may_not_create)
+TEST(test_may_not_create)
 {
     for (unsigned i = 0; i < 5; i++) {
         does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
@@ -146,7 +146,7 @@ START_TEST(test_may_not_create)
 }
 
 /* Without the right to read the Lease, or without answers, for however long. */
-START_TEST(test_never_leads_by_failures)
+TEST(test_never_leads_by_failures)
 {
     for (unsigned i = 0; i < 20; i++) {
         does(step(ELECTION_ON_TIMER), ELECTION_DO_READ, ELECTION_NO_NEWS);
@@ -160,7 +160,7 @@ START_TEST(test_never_leads_by_failures)
     ck_assert(!election_leads(&s, now));
 }
 
-START_TEST(test_asked_while_following)
+TEST(test_asked_while_following)
 {
     follow();
     does(step(ELECTION_ON_ASKED), ELECTION_DO_READ, ELECTION_NO_NEWS); /* at once */
@@ -179,7 +179,7 @@ START_TEST(test_asked_while_following)
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_NO_NEWS);
 }
 
-START_TEST(test_asked_while_leading)
+TEST(test_asked_while_leading)
 {
     lead();
     does(step(ELECTION_ON_ASKED), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
@@ -190,7 +190,7 @@ START_TEST(test_asked_while_leading)
     waits(read_lease(true, false, true), RETRY / 4, ELECTION_LOST);
 }
 
-START_TEST(test_hands_over)
+TEST(test_hands_over)
 {
     lead();
     now += RETRY;
@@ -207,7 +207,7 @@ START_TEST(test_hands_over)
     ck_assert(!election_leads(&s, now));
 }
 
-START_TEST(test_holds_back)
+TEST(test_holds_back)
 {
     follow();
     now += RETRY;
@@ -220,7 +220,7 @@ START_TEST(test_holds_back)
     writes(election_step(&s, &in, now, 0), ELECTION_WRITE_ACQUIRE, ELECTION_NO_NEWS);
 }
 
-START_TEST(test_stop_releases)
+TEST(test_stop_releases)
 {
     lead();
     writes(step(ELECTION_ON_STOP), ELECTION_WRITE_RELEASE, ELECTION_NO_NEWS);
@@ -231,7 +231,7 @@ START_TEST(test_stop_releases)
     does(step(ELECTION_ON_WROTE), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
-START_TEST(test_stop_in_mid_call)
+TEST(test_stop_in_mid_call)
 {
     lead();
     now += RETRY;
@@ -242,7 +242,7 @@ START_TEST(test_stop_in_mid_call)
     does(step(ELECTION_ON_FAILED), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
-START_TEST(test_stop_while_acquiring)
+TEST(test_stop_while_acquiring)
 {
     follow();
     now += LEASE;
@@ -253,14 +253,14 @@ START_TEST(test_stop_while_acquiring)
     does(step(ELECTION_ON_WROTE), ELECTION_DO_NOTHING, ELECTION_LOST);
 }
 
-START_TEST(test_stop_while_following)
+TEST(test_stop_while_following)
 {
     follow();
     does(step(ELECTION_ON_STOP), ELECTION_DO_NOTHING, ELECTION_LOST);
     does(step(ELECTION_ON_ASKED), ELECTION_DO_NOTHING, ELECTION_NO_NEWS);
 }
 
-START_TEST(test_stop_while_reading)
+TEST(test_stop_while_reading)
 {
     follow();
     (void)step(ELECTION_ON_TIMER);
@@ -269,30 +269,7 @@ START_TEST(test_stop_while_reading)
 
 int main(void)
 {
-    Suite *suite = suite_create("election_step");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_test(tc, test_first);
-    tcase_add_test(tc, test_renews_without_reading);
-    tcase_add_test(tc, test_lapse_without_a_rival);
-    tcase_add_test(tc, test_lapse_with_a_rival);
-    tcase_add_test(tc, test_takes_what_expired);
-    tcase_add_loop_test(tc, test_takes_a_lease_by_the_duration_of_its_holder, 0, 2);
-    tcase_add_test(tc, test_follows_who_is_heard_of);
-    tcase_add_test(tc, test_takes_what_was_released);
-    tcase_add_test(tc, test_loses_the_race);
-    tcase_add_test(tc, test_acquired_unknowingly);
-    tcase_add_test(tc, test_may_not_create);
-    tcase_add_test(tc, test_never_leads_by_failures);
-    tcase_add_test(tc, test_asked_while_following);
-    tcase_add_test(tc, test_asked_while_leading);
-    tcase_add_test(tc, test_hands_over);
-    tcase_add_test(tc, test_holds_back);
-    tcase_add_test(tc, test_stop_releases);
-    tcase_add_test(tc, test_stop_in_mid_call);
-    tcase_add_test(tc, test_stop_while_acquiring);
-    tcase_add_test(tc, test_stop_while_following);
-    tcase_add_test(tc, test_stop_while_reading);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

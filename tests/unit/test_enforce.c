@@ -75,7 +75,7 @@ static const struct {
     {SETTINGS_ISOLATION_MPS, "s", false, false, ISOLATION_NONE, ISOLATION_NONE, true},
 };
 
-START_TEST(one_row)
+TEST_EACH(one_row, COUNT_OF(rows))
 {
     struct gpu_card cards[8];
     size_t n = strlen(rows[_i].cards);
@@ -93,20 +93,10 @@ START_TEST(one_row)
 }
 
 /* A card that is not offered has no say. */
-START_TEST(cards_that_are_not_offered)
+TEST(cards_that_are_not_offered)
 {
     struct gpu_card cards[] = {kinds[LIMITS], kinds[OLD]};
     const struct settings s = {.isolation = SETTINGS_ISOLATION_AUTO, .cards = STR("GPU-l")};
     const struct enforce_facts f = {.cgroup2 = true, .mps_serves = serves};
     ck_assert_int_eq(enforce_decide(&s, &f, cards, 2).label, ISOLATION_DRIVER_LIMITS);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("enforce");
-    TCase *c = tcase_create("enforce");
-    tcase_add_loop_test(c, one_row, 0, (int)COUNT_OF(rows));
-    tcase_add_test(c, cards_that_are_not_offered);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

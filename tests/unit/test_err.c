@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-START_TEST(sets)
+TEST(sets)
 {
     struct err e = ERR_INIT;
     ck_assert_int_eq(err_set(&e, ERR_RANGE, "%d is over %s", 12, "ten"), ERR_RANGE);
@@ -13,7 +13,7 @@ START_TEST(sets)
     ck_assert_str_eq(e.text, "12 is over ten");
 }
 
-START_TEST(wraps_outermost_first)
+TEST(wraps_outermost_first)
 {
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_SYNTAX, "expected a digit at offset %d", 3);
@@ -22,14 +22,14 @@ START_TEST(wraps_outermost_first)
     ck_assert_str_eq(e.text, "pod team-a/train-0: limits: expected a digit at offset 3");
 }
 
-START_TEST(works_without_an_err)
+TEST(works_without_an_err)
 {
     ck_assert_int_eq(err_set(NULL, ERR_LIMIT, "%s", "no one reads this"), ERR_LIMIT);
     ck_assert_int_eq(err_wrap(NULL, "%s", "nor this"), ERR_INTERNAL);
 }
 
 /* The new text may quote the old text of the same error. */
-START_TEST(may_quote_itself)
+TEST(may_quote_itself)
 {
     struct err e = ERR_INIT;
     (void)err_set(&e, ERR_SYNTAX, "inner");
@@ -40,7 +40,7 @@ START_TEST(may_quote_itself)
 }
 
 /* i bytes of context around j bytes of text: too long a line is cut, with a NUL at its end. */
-START_TEST(cuts_what_is_too_long)
+TEST(cuts_what_is_too_long)
 {
     struct err e;
     const size_t sizes[] = {0, 1, 127, 253, 254, 255, 256, 300, 600};
@@ -73,7 +73,7 @@ START_TEST(will_not_wrap_a_success)
     (void)err_wrap(&e, "context");
 }
 
-START_TEST(every_code_is_in_the_table)
+TEST(every_code_is_in_the_table)
 {
     ck_assert_str_eq(errc_name(OK), "ok");
     for (int code = OK; code < ERRC_COUNT; code++) {
@@ -87,15 +87,7 @@ START_TEST(every_code_is_in_the_table)
 
 int main(void)
 {
-    Suite *suite = suite_create("err");
-    TCase *tc = tcase_create("err");
-    tcase_add_test(tc, sets);
-    tcase_add_test(tc, wraps_outermost_first);
-    tcase_add_test(tc, works_without_an_err);
-    tcase_add_test(tc, may_quote_itself);
-    tcase_add_test(tc, cuts_what_is_too_long);
+    TCase *tc = unit_case("err");
     tcase_add_test_raise_signal(tc, will_not_wrap_a_success, SIGABRT);
-    tcase_add_test(tc, every_code_is_in_the_table);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

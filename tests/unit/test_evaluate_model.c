@@ -202,7 +202,7 @@ static bool never_of_evaluate(enum verdict v)
            v == VERDICT_PLUGIN_ORDER || v == VERDICT_LOCKED;
 }
 
-START_TEST(the_memo_changes_no_answer)
+TEST(the_memo_changes_no_answer)
 {
     static struct inquiry q;
     uint64_t first = seeded_setting("EVALUATION_MODEL_SEED", 1);
@@ -223,10 +223,7 @@ START_TEST(the_memo_changes_no_answer)
 
 int main(void)
 {
-    Suite *suite = suite_create("evaluate_model");
-    TCase *tc = tcase_create("evaluate_model");
+    TCase *tc = unit_case("evaluate_model");
     tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, the_memo_changes_no_answer);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

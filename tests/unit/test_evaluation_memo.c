@@ -69,7 +69,7 @@ static void ask_all(struct setting *s)
 }
 
 /* The least recently used shape goes first. */
-START_TEST(rows_are_bounded)
+TEST(rows_are_bounded)
 {
     struct setting s;
     open_setting(&s, 2);
@@ -84,7 +84,7 @@ START_TEST(rows_are_bounded)
     close_setting(&s);
 }
 
-START_TEST(bytes_are_bounded)
+TEST(bytes_are_bounded)
 {
     struct setting s;
     open_setting(&s, 3 * MANY);
@@ -96,7 +96,7 @@ START_TEST(bytes_are_bounded)
 }
 
 /* Without room for one row nothing is remembered. */
-START_TEST(a_large_cluster_has_no_memo)
+TEST(a_large_cluster_has_no_memo)
 {
     struct setting s;
     open_setting(&s, 100 * MANY);
@@ -107,7 +107,7 @@ START_TEST(a_large_cluster_has_no_memo)
 }
 
 /* A slot is reused, and its new node is evaluated. */
-START_TEST(a_reused_slot_is_another_node)
+TEST(a_reused_slot_is_another_node)
 {
     struct setting s;
     struct effect fx;
@@ -127,13 +127,7 @@ START_TEST(a_reused_slot_is_another_node)
 
 int main(void)
 {
-    Suite *suite = suite_create("evaluation_memo");
-    TCase *tc = tcase_create("evaluation_memo");
+    TCase *tc = unit_case("evaluation_memo");
     tcase_set_timeout(tc, 0);
-    tcase_add_test(tc, rows_are_bounded);
-    tcase_add_test(tc, bytes_are_bounded);
-    tcase_add_test(tc, a_large_cluster_has_no_memo);
-    tcase_add_test(tc, a_reused_slot_is_another_node);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -46,7 +46,7 @@ static const char *text(const json_t *object, const char *key)
     return s;
 }
 
-START_TEST(a_new_one)
+TEST(a_new_one)
 {
     event_write(&w, &bound);
     json_t *root = written();
@@ -73,7 +73,7 @@ START_TEST(a_new_one)
     json_decref(root);
 }
 
-START_TEST(a_normal_one)
+TEST(a_normal_one)
 {
     struct kube_event e = bound;
     e.level = EVENT_NORMAL;
@@ -84,7 +84,7 @@ START_TEST(a_normal_one)
 }
 
 /* kubectl describe node looks in the namespace default, for the node's name as UID. */
-START_TEST(one_of_a_node)
+TEST(one_of_a_node)
 {
     struct kube_event e = bound;
     e.pod = (struct event_subject){STR_NULL, STR("gpu-7"), STR("gpu-7")};
@@ -105,7 +105,7 @@ START_TEST(one_of_a_node)
     json_decref(root);
 }
 
-START_TEST(one_that_came_again)
+TEST(one_that_came_again)
 {
     event_write_repeat(&w, &bound);
     ck_assert_str_is(buf_str(&out), "{\"count\":3,\"lastTimestamp\":\"2026-11-20T18:40:59Z\","
@@ -113,7 +113,7 @@ START_TEST(one_that_came_again)
 }
 
 /* The API server's field is an int32. */
-START_TEST(a_count_beyond_its_field)
+TEST(a_count_beyond_its_field)
 {
     struct kube_event e = bound;
     e.count = UINT64_MAX;
@@ -126,7 +126,7 @@ START_TEST(a_count_beyond_its_field)
 }
 
 /* A name has at most 253 bytes; after a cut it must still be a DNS name. */
-START_TEST(a_long_pod_name)
+TEST(a_long_pod_name)
 {
     char name[EVENT_NAME_BYTES];
     memset(name, 'a', sizeof(name));
@@ -155,7 +155,7 @@ static const struct {
     {992, 0, true, 1024},  {993, 0, true, 1024},   {0, 400, true, 32 + 990},
 };
 
-START_TEST(a_message_is_cut)
+TEST_EACH(a_message_is_cut, COUNT_OF(messages))
 {
     struct buf text;
     buf_init(&text, 8192);
@@ -175,7 +175,7 @@ START_TEST(a_message_is_cut)
 }
 
 /* kubectl describe would show them to a terminal as they are. */
-START_TEST(a_message_is_printable)
+TEST(a_message_is_printable)
 {
     struct buf text;
     event_put_message(
@@ -213,7 +213,7 @@ static const struct {
     {{STR("ns"), STR("p"), STR("u")}, LONG(129), false},
 };
 
-START_TEST(what_fits)
+TEST_EACH(what_fits, COUNT_OF(subjects))
 {
     ck_assert(event_fits(&subjects[_i].pod, subjects[_i].reason) == subjects[_i].fits);
 }
@@ -232,26 +232,14 @@ static enum errc write_both(void *ctx)
     return code;
 }
 
-START_TEST(without_memory)
+TEST(without_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(write_both, NULL), 1);
 }
 
 int main(void)
 {
-    Suite *suite = suite_create("event");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_new_one);
-    tcase_add_test(tc, a_normal_one);
-    tcase_add_test(tc, one_of_a_node);
-    tcase_add_test(tc, one_that_came_again);
-    tcase_add_test(tc, a_count_beyond_its_field);
-    tcase_add_test(tc, a_long_pod_name);
-    tcase_add_loop_test(tc, a_message_is_cut, 0, COUNT_OF(messages));
-    tcase_add_test(tc, a_message_is_printable);
-    tcase_add_loop_test(tc, what_fits, 0, COUNT_OF(subjects));
-    tcase_add_test(tc, without_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -41,7 +41,7 @@ static enum event_advice see_other(unsigned i)
     return see(pod, "R", "m");
 }
 
-START_TEST(the_same_again_is_one)
+TEST(the_same_again_is_one)
 {
     ck_assert_int_eq(see("p", "R", "m"), EVENT_SEND);
     const struct event_record *first = got;
@@ -55,7 +55,7 @@ START_TEST(the_same_again_is_one)
 }
 
 /* Each differing field makes another event. */
-START_TEST(what_tells_events_apart)
+TEST(what_tells_events_apart)
 {
     static const struct {
         struct event_subject pod;
@@ -92,7 +92,7 @@ static enum event_advice see_variant(unsigned i)
     return see("p", "R", message);
 }
 
-START_TEST(similar_ones_are_combined)
+TEST(similar_ones_are_combined)
 {
     for (unsigned i = 0; i < 9; i++)
         ck_assert_int_eq(see_variant(i), EVENT_SEND);
@@ -109,7 +109,7 @@ START_TEST(similar_ones_are_combined)
 }
 
 /* 600 s count from the last event. */
-START_TEST(combining_ends)
+TEST(combining_ends)
 {
     for (unsigned i = 0; i < 9; i++)
         ck_assert_int_eq(see_variant(i), EVENT_SEND);
@@ -122,7 +122,7 @@ START_TEST(combining_ends)
     ck_assert_uint_eq(got->count, 1);
 }
 
-START_TEST(a_pod_has_its_share)
+TEST(a_pod_has_its_share)
 {
     for (unsigned i = 0; i < 25; i++)
         ck_assert_int_eq(see("p", "R", "m"), EVENT_SEND);
@@ -141,7 +141,7 @@ START_TEST(a_pod_has_its_share)
     ck_assert_int_eq(see("p", "R", "m"), EVENT_DROP);
 }
 
-START_TEST(all_pods_together_have_theirs)
+TEST(all_pods_together_have_theirs)
 {
     for (unsigned i = 0; i < 200; i++)
         ck_assert_int_eq(see_other(i), EVENT_SEND);
@@ -152,7 +152,7 @@ START_TEST(all_pods_together_have_theirs)
 }
 
 /* Each pod takes three records; more pods come than fit. */
-START_TEST(the_oldest_is_forgotten)
+TEST(the_oldest_is_forgotten)
 {
     unsigned pods = (unsigned)LIMIT_EVENT_RECORDS;
     ck_assert_int_eq(see("pinned", "R", "m"), EVENT_SEND);
@@ -177,7 +177,7 @@ START_TEST(the_oldest_is_forgotten)
 }
 
 /* All records are in use: none is forgotten or overwritten. */
-START_TEST(nothing_that_is_pinned_is_forgotten)
+TEST(nothing_that_is_pinned_is_forgotten)
 {
     for (unsigned i = 0; i < LIMIT_EVENT_RECORDS / 3; i++) {
         now_ms += 1000;
@@ -214,25 +214,14 @@ static enum errc without_memory(void *ctx)
     return code;
 }
 
-START_TEST(memory_runs_out)
+TEST(memory_runs_out)
 {
     ck_assert_uint_ge(fail_alloc_each(without_memory, NULL), 2);
 }
 
 int main(void)
 {
-    Suite *suite = suite_create("event_book");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, the_same_again_is_one);
-    tcase_add_test(tc, what_tells_events_apart);
-    tcase_add_test(tc, similar_ones_are_combined);
-    tcase_add_test(tc, combining_ends);
-    tcase_add_test(tc, a_pod_has_its_share);
-    tcase_add_test(tc, all_pods_together_have_theirs);
-    tcase_add_test(tc, the_oldest_is_forgotten);
-    tcase_add_test(tc, nothing_that_is_pinned_is_forgotten);
-    tcase_add_test(tc, memory_runs_out);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -12,7 +12,7 @@ static void event_name(size_t nth, char name[64])
     (void)snprintf(name, 64, "%.*s", (int)strcspn(at, " \""), at);
 }
 
-START_TEST(it_is_posted)
+TEST(it_is_posted)
 {
     static const struct script_step steps[] = {{POST_P, SCRIPT_BODY, "{}", 201, NULL}};
     serve(steps, COUNT_OF(steps));
@@ -29,7 +29,7 @@ START_TEST(it_is_posted)
     ck_assert_uint_eq(rig.notes, 0);
 }
 
-START_TEST(again_it_is_patched)
+TEST(again_it_is_patched)
 {
     static const struct script_step steps[] = {
         {POST_P, SCRIPT_BODY, "{}", 201, NULL},
@@ -51,7 +51,7 @@ START_TEST(again_it_is_patched)
 
 /* Events that happen while the first request is under way make one more request, after its
  * answer. */
-START_TEST(a_storm_is_two_requests)
+TEST(a_storm_is_two_requests)
 {
     static const struct script_step steps[] = {{"\"count\":1}", SCRIPT_BODY, "{}", 201, NULL},
                                                {"{\"count\":20,", SCRIPT_BODY, "{}", 200, NULL}};
@@ -63,7 +63,7 @@ START_TEST(a_storm_is_two_requests)
 }
 
 /* The API server deletes Events after an hour: the patch gets 404. */
-START_TEST(a_patch_of_nothing_makes_it_anew)
+TEST(a_patch_of_nothing_makes_it_anew)
 {
     static const struct script_step steps[] = {
         {POST_P, SCRIPT_BODY, "{}", 201, NULL},
@@ -79,7 +79,7 @@ START_TEST(a_patch_of_nothing_makes_it_anew)
     ck_assert_uint_eq(rig.notes, 0);
 }
 
-START_TEST(a_namespace_that_is_gone)
+TEST(a_namespace_that_is_gone)
 {
     static const struct script_step steps[] = {
         {POST_P, SCRIPT_BODY, STATUS("namespaces \\\"ns\\\" not found"), 404, NULL}};
@@ -170,7 +170,7 @@ static bool happens_then(void *ctx)
     return true;
 }
 
-START_TEST(it_is_tried_again)
+TEST_EACH(it_is_tried_again, COUNT_OF(tries))
 {
     char first[64];
     char other[64];
@@ -192,7 +192,7 @@ START_TEST(it_is_tried_again)
 }
 
 /* As with the RBAC rules of an older version: no second try, and one log line for all. */
-START_TEST(what_is_forbidden_is_told_once)
+TEST(what_is_forbidden_is_told_once)
 {
     static const struct script_step no = {POST_P, SCRIPT_BODY, STATUS("events is forbidden"), 403,
                                           NULL};
@@ -212,7 +212,7 @@ START_TEST(what_is_forbidden_is_told_once)
     ck_assert_int_eq(rig.why.code, ERR_DENIED);
 }
 
-START_TEST(many_messages_become_one_event)
+TEST(many_messages_become_one_event)
 {
     static struct script_step steps[11];
     for (size_t i = 0; i < 10; i++)
@@ -233,7 +233,7 @@ START_TEST(many_messages_become_one_event)
     ck_assert_uint_eq(said("\"message\":\"(combined from similar events): card 10\""), 1);
 }
 
-START_TEST(what_can_not_be_is_not_sent)
+TEST(what_can_not_be_is_not_sent)
 {
     static const struct script_step steps[] = {{POST_P, SCRIPT_BODY, "{}", 201, NULL}};
     char name[300];
@@ -249,7 +249,7 @@ START_TEST(what_can_not_be_is_not_sent)
 }
 
 /* A name with a slash stays one segment of the path. */
-START_TEST(odd_names_stay_in_their_place)
+TEST(odd_names_stay_in_their_place)
 {
     static const struct script_step steps[] = {
         {"POST /base/api/v1/namespaces/a%2Fpods%2Fb/events HTTP", SCRIPT_BODY, "{}", 201, NULL},
@@ -265,19 +265,7 @@ START_TEST(odd_names_stay_in_their_place)
 
 int main(void)
 {
-    Suite *suite = suite_create("events");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, it_is_posted);
-    tcase_add_test(tc, again_it_is_patched);
-    tcase_add_test(tc, a_storm_is_two_requests);
-    tcase_add_test(tc, a_patch_of_nothing_makes_it_anew);
-    tcase_add_test(tc, a_namespace_that_is_gone);
-    tcase_add_loop_test(tc, it_is_tried_again, 0, COUNT_OF(tries));
-    tcase_add_test(tc, what_is_forbidden_is_told_once);
-    tcase_add_test(tc, many_messages_become_one_event);
-    tcase_add_test(tc, what_can_not_be_is_not_sent);
-    tcase_add_test(tc, odd_names_stay_in_their_place);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

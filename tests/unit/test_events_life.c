@@ -4,7 +4,7 @@
 #include "kube/limit.h"
 
 /* A server that does not answer holds few calls; the queue is bounded, and closing works. */
-START_TEST(the_queue_has_an_end)
+TEST(the_queue_has_an_end)
 {
     static struct script_step steps[200];
     for (size_t i = 0; i < COUNT_OF(steps); i++)
@@ -31,7 +31,7 @@ START_TEST(the_queue_has_an_end)
     ck_assert_uint_eq(rig.notes, 0);
 }
 
-START_TEST(draining_has_an_end)
+TEST(draining_has_an_end)
 {
     struct err e = ERR_INIT;
     struct events_settings s;
@@ -47,7 +47,7 @@ START_TEST(draining_has_an_end)
 }
 
 /* A post that waits for a retry gets one more try, at once. */
-START_TEST(draining_waits_for_no_pause)
+TEST(draining_waits_for_no_pause)
 {
     static const struct script_step steps[] = {
         {POST_P, SCRIPT_BODY, "", 503, "Retry-After: 30\r\n"},
@@ -61,7 +61,7 @@ START_TEST(draining_waits_for_no_pause)
     ck_assert_uint_eq(rig.notes, 1);
 }
 
-START_TEST(draining_nothing)
+TEST(draining_nothing)
 {
     serve(NULL, 0);
     drain();
@@ -72,7 +72,7 @@ START_TEST(draining_nothing)
     await_requests(1);
 }
 
-START_TEST(without_a_recorder)
+TEST(without_a_recorder)
 {
     struct event_subject p = {STR("ns"), STR("p"), STR("u")};
     serve(NULL, 0);
@@ -103,7 +103,7 @@ static enum errc post_one(void *ctx)
     return rig.server.n_requests == before + 1 ? OK : ERR_INTERNAL;
 }
 
-START_TEST(memory_runs_out)
+TEST(memory_runs_out)
 {
     static struct script_step steps[100];
     size_t arrived = 0;
@@ -117,15 +117,7 @@ START_TEST(memory_runs_out)
 
 int main(void)
 {
-    Suite *suite = suite_create("events_life");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, the_queue_has_an_end);
-    tcase_add_test(tc, draining_has_an_end);
-    tcase_add_test(tc, draining_waits_for_no_pause);
-    tcase_add_test(tc, draining_nothing);
-    tcase_add_test(tc, without_a_recorder);
-    tcase_add_test(tc, memory_runs_out);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

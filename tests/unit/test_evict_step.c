@@ -282,7 +282,7 @@ static void take(struct evict_machine *m, const struct history *h, size_t i)
     ck_assert_msg(out.room == (s->also == 'r'), "%s: step %zu", h->name, i);
 }
 
-START_TEST(a_history)
+TEST_EACH(a_history, COUNT_OF(histories))
 {
     struct evict_machine m;
     const struct history *h = &histories[_i];
@@ -297,7 +297,7 @@ START_TEST(a_history)
     }
 }
 
-START_TEST(it_does_not_choose_for_ever)
+TEST(it_does_not_choose_for_ever)
 {
     struct evict_machine m;
     struct evict_input look = {.type = EVICT_IN_LOOK, .leads = true};
@@ -318,14 +318,4 @@ START_TEST(it_does_not_choose_for_ever)
         choices++;
     }
     ck_assert_uint_eq(choices, EVICT_CHOICES);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("evict_step");
-    TCase *tc = tcase_create("evict_step");
-    tcase_add_loop_test(tc, a_history, 0, COUNT_OF(histories));
-    tcase_add_test(tc, it_does_not_choose_for_ever);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

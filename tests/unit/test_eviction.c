@@ -16,7 +16,7 @@ static const struct {
      "\"namespace\":\"ns\"},\"deleteOptions\":{\"preconditions\":{\"uid\":\"u-1\"}}}"},
 };
 
-START_TEST(is_written)
+TEST_EACH(is_written, COUNT_OF(cases))
 {
     struct buf out;
     struct jwrite w;
@@ -25,13 +25,4 @@ START_TEST(is_written)
     eviction_write(&w, &cases[_i].e);
     ck_assert_str_is(buf_str(&out), cases[_i].json);
     buf_done(&out);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("eviction");
-    TCase *tc = tcase_create("eviction");
-    tcase_add_loop_test(tc, is_written, 0, COUNT_OF(cases));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

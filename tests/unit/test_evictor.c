@@ -2,7 +2,7 @@
 #include "daemon/limit.h"
 #include "evictor_rig.h"
 
-START_TEST(it_gets_its_card)
+TEST(it_gets_its_card)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     struct eviction_shape rival = {.uid = "rival", .mem = "6"};
@@ -41,7 +41,7 @@ START_TEST(it_gets_its_card)
     ck_assert(strstr(buf_cstr(&b.server.heads), "\"uid\":\"c\"") != NULL);
 }
 
-START_TEST(a_bind_that_fails_is_no_end)
+TEST(a_bind_that_fails_is_no_end)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     (void)ask(wants);
@@ -58,7 +58,7 @@ START_TEST(a_bind_that_fails_is_no_end)
 }
 
 /* Card 1 is out of reach: it evicts both pods of card 0. */
-START_TEST(another_set_where_one_is_refused)
+TEST(another_set_where_one_is_refused)
 {
     SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
           EVICT("b", GRANTED));
@@ -71,7 +71,7 @@ START_TEST(another_set_where_one_is_refused)
     run_to_log("reason=CardsKept");
 }
 
-START_TEST(nobody_where_all_are_refused)
+TEST(nobody_where_all_are_refused)
 {
     SERVE(TRY("c", BUDGET), TRY("a", WEBHOOK));
     (void)ask(wants);
@@ -80,7 +80,7 @@ START_TEST(nobody_where_all_are_refused)
     ck_assert_uint_eq(times_logged("denied the request: no"), 3); /* the event and two log lines */
 }
 
-START_TEST(not_against_a_budget_that_is_known)
+TEST(not_against_a_budget_that_is_known)
 {
     static const struct requirement_view none;
     struct budget_view all = {.namespace = STR("ns"), .name = STR("all"), .selects = true};
@@ -94,7 +94,7 @@ START_TEST(not_against_a_budget_that_is_known)
 
 /* Kubernetes 1.20 nominates a node without a victim. The verdicts on the pod continue during the
  * rescue. */
-START_TEST(a_nomination_that_helps_nobody)
+TEST(a_nomination_that_helps_nobody)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     struct container_view c;
@@ -132,7 +132,7 @@ static const struct {
      .other = {.uid = "c", .mem = "10", .node = "n", .idx = "1", .deleting = true}},
 };
 
-START_TEST(nobody_is_evicted_for)
+TEST_EACH(nobody_is_evicted_for, COUNT_OF(idle))
 {
     struct container_view c;
     struct cache_event e = {.type = CACHE_POD_SET};
@@ -149,7 +149,7 @@ START_TEST(nobody_is_evicted_for)
     ck_assert_uint_eq(times_logged("reason="), 0);
 }
 
-START_TEST(the_clusters_own_stay)
+TEST(the_clusters_own_stay)
 {
     const int32_t critical = 2000000000;
     serve(NULL, 0);
@@ -165,7 +165,7 @@ START_TEST(the_clusters_own_stay)
 }
 
 /* One eviction is needed on n, two on m. The order of the nodes must not decide. */
-START_TEST(the_node_of_the_cheaper_set)
+TEST_EACH(the_node_of_the_cheaper_set, 2)
 {
     static const struct str orders[][2] = {{STR("n"), STR("m")}, {STR("m"), STR("n")}};
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -182,7 +182,7 @@ START_TEST(the_node_of_the_cheaper_set)
 
 /* On card 0 of m are pods of 1, and all of them must go for a pod of 34. The other cards have 33
  * free, beside a pod of the same priority. */
-START_TEST(no_more_victims_than_the_limit)
+TEST_EACH(no_more_victims_than_the_limit, 2)
 {
     const struct eviction_shape large = {.uid = "large", .mem = "34", .priority = 100};
     static const struct str name = STR("m");
@@ -205,7 +205,7 @@ START_TEST(no_more_victims_than_the_limit)
 }
 
 /* When filter refused the pod, the node had 12 free. Now 9 are free, and the scheduler preempts. */
-START_TEST(a_node_that_has_filled_since)
+TEST(a_node_that_has_filled_since)
 {
     serve(NULL, 0);
     ck_assert_int_eq(ask(wants), VERDICT_NO_CARD_FREE);
@@ -217,20 +217,7 @@ START_TEST(a_node_that_has_filled_since)
 
 int main(void)
 {
-    Suite *suite = suite_create("evictor");
-    TCase *tc = tcase_create("evictor");
+    TCase *tc = unit_case("evictor");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, it_gets_its_card);
-    tcase_add_test(tc, a_bind_that_fails_is_no_end);
-    tcase_add_test(tc, another_set_where_one_is_refused);
-    tcase_add_test(tc, nobody_where_all_are_refused);
-    tcase_add_test(tc, not_against_a_budget_that_is_known);
-    tcase_add_test(tc, a_nomination_that_helps_nobody);
-    tcase_add_loop_test(tc, nobody_is_evicted_for, 0, COUNT_OF(idle));
-    tcase_add_test(tc, the_clusters_own_stay);
-    tcase_add_loop_test(tc, the_node_of_the_cheaper_set, 0, 2);
-    tcase_add_loop_test(tc, no_more_victims_than_the_limit, 0, 2);
-    tcase_add_test(tc, a_node_that_has_filled_since);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -1,7 +1,7 @@
 /* What each answer to an Eviction proves; some answers are not the API server's. */
 #include "evictor_rig.h"
 
-START_TEST(a_right_that_is_lacking_is_told_once)
+TEST(a_right_that_is_lacking_is_told_once)
 {
     SERVE(TRY("c", DENIED));
     again_soon();
@@ -13,7 +13,7 @@ START_TEST(a_right_that_is_lacking_is_told_once)
     ck_assert_uint_eq(b.server.n_requests, 1);
 }
 
-START_TEST(an_older_api_server)
+TEST(an_older_api_server)
 {
     SERVE(TRY("c", OLD), TRY("c", GRANTED), EVICT("c", GRANTED));
     (void)ask(wants);
@@ -26,7 +26,7 @@ START_TEST(an_older_api_server)
 
 /* The watch has not shown the new pod yet. That is not a failure; five failures would end the
  * rescue. */
-START_TEST(a_victim_has_another_uid_by_now)
+TEST(a_victim_has_another_uid_by_now)
 {
     SERVE(TRY("c", OTHER_UID), TRY("c", OTHER_UID), TRY("c", OTHER_UID), TRY("c", OTHER_UID),
           TRY("c", OTHER_UID), TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -36,7 +36,7 @@ START_TEST(a_victim_has_another_uid_by_now)
 }
 
 /* The API server names the missing pod. The watch has not shown that yet. */
-START_TEST(a_victim_is_not_found)
+TEST(a_victim_is_not_found)
 {
     SERVE(TRY("c", NO_POD), TRY("c", NO_POD), TRY("c", GRANTED), EVICT("c", GRANTED));
     (void)ask(wants);
@@ -45,7 +45,7 @@ START_TEST(a_victim_is_not_found)
 }
 
 /* A 404 Status that names no object: the API server does not serve this version of evictions. */
-START_TEST(there_is_no_path_for_evictions)
+TEST(there_is_no_path_for_evictions)
 {
     SERVE(TRY("c", NO_PATH), TRY("c", NO_PATH));
     (void)ask(wants);
@@ -79,7 +79,7 @@ static const struct script_step doubtful[] = {
 };
 
 /* It requests the same eviction again, in the same version; the answer is no refusal. */
-START_TEST(an_answer_that_proves_nothing)
+TEST_EACH(an_answer_that_proves_nothing, COUNT_OF(doubtful))
 {
     static const struct script_step granted[] = {TRY("c", GRANTED), EVICT("c", LOST),
                                                  EVICT("c", GRANTED)};
@@ -105,7 +105,7 @@ static const struct script_step refusals[] = {
         FAILURE(400, "BadRequest", "admission webhook \\\"w.example\\\" does not support dry run")),
 };
 
-START_TEST(a_refusal_of_the_api_server)
+TEST_EACH(a_refusal_of_the_api_server, COUNT_OF(refusals))
 {
     static const struct script_step others[] = {TRY("a", GRANTED), TRY("b", GRANTED)};
     const struct script_step steps[] = {refusals[_i], others[0], others[1]};
@@ -116,7 +116,7 @@ START_TEST(a_refusal_of_the_api_server)
 }
 
 /* The request never reaches the API server; the log says so. */
-START_TEST(a_load_balancer_that_answers_for_the_api_server)
+TEST(a_load_balancer_that_answers_for_the_api_server)
 {
     SERVE(TRY("c", BARE(403)), TRY("c", BARE(404)), TRY("c", BARE(422)), TRY("c", BARE(400)),
           TRY("c", BARE(403)));
@@ -129,17 +129,7 @@ START_TEST(a_load_balancer_that_answers_for_the_api_server)
 
 int main(void)
 {
-    Suite *suite = suite_create("evictor_answers");
-    TCase *tc = tcase_create("evictor_answers");
+    TCase *tc = unit_case("evictor_answers");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_right_that_is_lacking_is_told_once);
-    tcase_add_test(tc, an_older_api_server);
-    tcase_add_test(tc, a_victim_has_another_uid_by_now);
-    tcase_add_test(tc, a_victim_is_not_found);
-    tcase_add_test(tc, there_is_no_path_for_evictions);
-    tcase_add_loop_test(tc, an_answer_that_proves_nothing, 0, COUNT_OF(doubtful));
-    tcase_add_loop_test(tc, a_refusal_of_the_api_server, 0, COUNT_OF(refusals));
-    tcase_add_test(tc, a_load_balancer_that_answers_for_the_api_server);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

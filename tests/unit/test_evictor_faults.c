@@ -2,7 +2,7 @@
 #include "daemon/evict/evict_rescue.h"
 #include "evictor_rig.h"
 
-START_TEST(the_api_server_is_away_between_dry_run_and_eviction)
+TEST(the_api_server_is_away_between_dry_run_and_eviction)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", ILL), EVICT("c", LOST), EVICT("c", BUSY),
           EVICT("c", GRANTED));
@@ -12,7 +12,7 @@ START_TEST(the_api_server_is_away_between_dry_run_and_eviction)
     ck_assert(pod("wants")->kept);
 }
 
-START_TEST(an_api_server_that_stays_away)
+TEST(an_api_server_that_stays_away)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", LOST), EVICT("c", ILL), EVICT("c", LOST), EVICT("c", ILL),
           EVICT("c", LOST));
@@ -29,7 +29,7 @@ static void c_goes(void)
 
 /* The answer was lost: the watch shows that the victim is being deleted, and nothing is sent
  * twice. */
-START_TEST(a_lost_answer)
+TEST(a_lost_answer)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", LOST));
     (void)ask(wants);
@@ -51,7 +51,7 @@ static void lose_and_win_lease(void)
     b.term = 2;
 }
 
-START_TEST(the_lease_is_lost_in_the_middle)
+TEST_EACH(the_lease_is_lost_in_the_middle, 4)
 {
     size_t requests = 1 + (size_t)_i / 2;
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
@@ -65,7 +65,7 @@ START_TEST(the_lease_is_lost_in_the_middle)
 }
 
 /* The connection is not made yet at that time. */
-START_TEST(nothing_leaves_without_the_lease)
+TEST(nothing_leaves_without_the_lease)
 {
     SERVE(TRY("c", GRANTED));
     (void)ask(wants);
@@ -91,7 +91,7 @@ START_TEST(the_pod_is_deleted_in_the_middle)
     ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->claims);
 }
 
-START_TEST(the_pod_is_deleted_while_its_victim_ends)
+TEST(the_pod_is_deleted_while_its_victim_ends)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     (void)ask(wants);
@@ -110,7 +110,7 @@ static void pod_is_edited(void)
     show((struct eviction_shape){.uid = "wants", .mem = "11", .priority = 100});
 }
 
-START_TEST(the_pod_is_edited_in_the_middle)
+TEST(the_pod_is_edited_in_the_middle)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     (void)ask(wants);
@@ -127,7 +127,7 @@ static void b_rises(void)
 
 /* The plan is a and b, because c's eviction was refused. When b's turn comes, b has the same
  * priority as the pod. */
-START_TEST(a_victim_rises_while_others_are_tried)
+TEST(a_victim_rises_while_others_are_tried)
 {
     SERVE(TRY("c", BUDGET), TRY("a", GRANTED));
     (void)ask(wants);
@@ -144,7 +144,7 @@ static void c_rises(void)
 }
 
 /* It chooses another set at once: a and b. */
-START_TEST(a_victim_rises_after_its_dry_run)
+TEST(a_victim_rises_after_its_dry_run)
 {
     SERVE(TRY("c", GRANTED), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
           EVICT("b", GRANTED));
@@ -162,7 +162,7 @@ static void b_and_c_rise(void)
     c_rises();
 }
 
-START_TEST(a_victim_rises_after_its_dry_run_and_there_is_no_other)
+TEST(a_victim_rises_after_its_dry_run_and_there_is_no_other)
 {
     SERVE(TRY("c", GRANTED));
     (void)ask(wants);
@@ -175,7 +175,7 @@ START_TEST(a_victim_rises_after_its_dry_run_and_there_is_no_other)
 }
 
 /* The event on the pod of priority 100 says that one victim was evicted in vain. */
-START_TEST(a_second_victim_rises_after_its_dry_run)
+TEST(a_second_victim_rises_after_its_dry_run)
 {
     SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED));
     (void)ask(wants);
@@ -196,7 +196,7 @@ static void a_minute_passes(void)
 }
 
 /* Its PodDisruptionBudget may allow the eviction by then. */
-START_TEST(a_spared_victim_is_tried_again_after_a_minute)
+TEST(a_spared_victim_is_tried_again_after_a_minute)
 {
     SERVE(TRY("c", BUDGET), TRY("a", WEBHOOK), TRY("c", GRANTED), EVICT("c", GRANTED));
     again_soon();
@@ -212,7 +212,7 @@ START_TEST(a_spared_victim_is_tried_again_after_a_minute)
 
 /* The rescue went on after the refusal of c's eviction, so that refusal is not why the pod was not
  * bound. */
-START_TEST(an_earlier_refusal_is_not_the_cause_of_the_end)
+TEST(an_earlier_refusal_is_not_the_cause_of_the_end)
 {
     struct err e = ERR_INIT;
     SERVE(TRY("c", BUDGET), TRY("a", GRANTED), TRY("b", GRANTED), EVICT("a", GRANTED),
@@ -237,7 +237,7 @@ static void c_is_gone(void)
     gone("c");
 }
 
-START_TEST(a_victim_is_gone_by_now)
+TEST(a_victim_is_gone_by_now)
 {
     SERVE(TRY("c", OTHER_UID));
     (void)ask(wants);
@@ -248,7 +248,7 @@ START_TEST(a_victim_is_gone_by_now)
 }
 
 /* Another replica may have decided since. */
-START_TEST(what_was_noted_in_another_term_is_forgotten)
+TEST(what_was_noted_in_another_term_is_forgotten)
 {
     SERVE(TRY("c", GRANTED));
     (void)ask(wants);
@@ -259,7 +259,7 @@ START_TEST(what_was_noted_in_another_term_is_forgotten)
     run_to_request(1, NULL);
 }
 
-START_TEST(it_may_end_at_any_time)
+TEST_EACH(it_may_end_at_any_time, 9)
 {
     SERVE(TRY("c", GRANTED), EVICT("c", GRANTED));
     (void)ask(wants);
@@ -287,7 +287,7 @@ static enum errc make_and_free(void *ctx)
     return code;
 }
 
-START_TEST(it_is_made_whole_or_not_at_all)
+TEST(it_is_made_whole_or_not_at_all)
 {
     ck_assert_uint_gt(fail_alloc_each(make_and_free, NULL), 0);
 }
@@ -296,7 +296,7 @@ START_TEST(it_is_made_whole_or_not_at_all)
  * One allocation fails, anywhere after the note, while no answer comes (the server is in this
  * process, too). The end is the same, only later.
  */
-START_TEST(a_lack_of_memory_is_made_up_for)
+TEST(a_lack_of_memory_is_made_up_for)
 {
     bool hit = true;
     size_t nth = 0;
@@ -325,28 +325,8 @@ START_TEST(a_lack_of_memory_is_made_up_for)
 
 int main(void)
 {
-    Suite *suite = suite_create("evictor_faults");
-    TCase *tc = tcase_create("evictor_faults");
+    TCase *tc = unit_case("evictor_faults");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, the_api_server_is_away_between_dry_run_and_eviction);
-    tcase_add_test(tc, an_api_server_that_stays_away);
-    tcase_add_test(tc, a_lost_answer);
-    tcase_add_loop_test(tc, the_lease_is_lost_in_the_middle, 0, 4);
-    tcase_add_test(tc, nothing_leaves_without_the_lease);
     tcase_add_loop_test(tc, the_pod_is_deleted_in_the_middle, 1, 3);
-    tcase_add_test(tc, the_pod_is_deleted_while_its_victim_ends);
-    tcase_add_test(tc, the_pod_is_edited_in_the_middle);
-    tcase_add_test(tc, a_victim_rises_while_others_are_tried);
-    tcase_add_test(tc, a_victim_rises_after_its_dry_run);
-    tcase_add_test(tc, a_victim_rises_after_its_dry_run_and_there_is_no_other);
-    tcase_add_test(tc, a_second_victim_rises_after_its_dry_run);
-    tcase_add_test(tc, a_spared_victim_is_tried_again_after_a_minute);
-    tcase_add_test(tc, an_earlier_refusal_is_not_the_cause_of_the_end);
-    tcase_add_test(tc, a_victim_is_gone_by_now);
-    tcase_add_test(tc, what_was_noted_in_another_term_is_forgotten);
-    tcase_add_loop_test(tc, it_may_end_at_any_time, 0, 9);
-    tcase_add_test(tc, it_is_made_whole_or_not_at_all);
-    tcase_add_test(tc, a_lack_of_memory_is_made_up_for);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

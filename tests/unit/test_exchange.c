@@ -10,7 +10,7 @@ static uint32_t planned(const struct roster *r, const char *uid)
 }
 
 /* Both are marked before either moves, and unmarked after both have; then the pod may start. */
-START_TEST(two_pods_exchange_their_cards)
+TEST(two_pods_exchange_their_cards)
 {
     struct roster *r = two_cards();
     struct err e = ERR_INIT;
@@ -46,7 +46,7 @@ START_TEST(two_pods_exchange_their_cards)
 }
 
 /* A user has copied the annotation: no pod would be placed on the node while it is there. */
-START_TEST(a_mark_without_an_exchange_is_removed)
+TEST_EACH(a_mark_without_an_exchange_is_removed, 5)
 {
     static const char *const texts[] = {"0", "1", "no card", ",", "99999999999"};
     struct roster *r = two_cards();
@@ -59,7 +59,7 @@ START_TEST(a_mark_without_an_exchange_is_removed)
 }
 
 /* The agent ended between the two moves: the mark and the checkpoint say how to go on. */
-START_TEST(an_exchange_goes_on_after_a_restart)
+TEST(an_exchange_goes_on_after_a_restart)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "0", "0", 1);
@@ -71,7 +71,7 @@ START_TEST(an_exchange_goes_on_after_a_restart)
 }
 
 /* A single pod that follows its container: a pod that is bound meanwhile takes the room. */
-START_TEST(a_pod_alone_is_marked)
+TEST_EACH(a_pod_alone_is_marked, 2)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "1", NULL, 1);
@@ -117,7 +117,7 @@ static struct roster *take_over_two(void)
 }
 
 /* One of them may run, but which one is not known until the kubelet has asked for both. */
-START_TEST(a_pod_that_waited_for_room_still_waits_after_a_restart)
+TEST(a_pod_that_waited_for_room_still_waits_after_a_restart)
 {
     struct roster *r = take_over_two();
     struct roster_pod *p = roster_find(r, STR("p"));
@@ -135,7 +135,7 @@ START_TEST(a_pod_that_waited_for_room_still_waits_after_a_restart)
 }
 
 /* The other one runs, so the kubelet does not ask for it. */
-START_TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
+TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
 {
     struct roster *r = take_over_two();
     struct roster_pod *p = roster_find(r, STR("p"));
@@ -148,7 +148,7 @@ START_TEST(a_pod_that_may_run_keeps_its_room_after_a_restart)
 }
 
 /* The kubelet has lost its checkpoint while p runs, and asks for q: p's card is not for q. */
-START_TEST(a_running_pod_keeps_its_cards_without_a_checkpoint)
+TEST_EACH(a_running_pod_keeps_its_cards_without_a_checkpoint, 2)
 {
     struct roster *r = two_cards();
     struct err e = ERR_INIT;
@@ -181,7 +181,7 @@ START_TEST(a_running_pod_keeps_its_cards_without_a_checkpoint)
 
 /* The kubelet asks for p's devices again, and gets those of another card. If the container runs, it
  * has them not; once the kubelet starts it again, it does. */
-START_TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
+TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
 {
     struct roster *r = two_cards();
     struct roster_pod *p = NULL;
@@ -204,7 +204,7 @@ START_TEST(new_devices_of_a_running_pod_count_when_it_starts_again)
 }
 
 /* Another plugin has given p a card; the kubelet starts before the first checkpoint is read. */
-START_TEST(devices_are_not_lost_before_the_first_checkpoint)
+TEST(devices_are_not_lost_before_the_first_checkpoint)
 {
     struct roster *r = two_cards();
     set_running(r, "p", "1", 1);
@@ -216,7 +216,7 @@ START_TEST(devices_are_not_lost_before_the_first_checkpoint)
 }
 
 /* Before the first checkpoint it is not known which pods have devices: none is moved. */
-START_TEST(nothing_is_planned_before_the_first_checkpoint)
+TEST(nothing_is_planned_before_the_first_checkpoint)
 {
     struct roster *r = two_cards();
     set_running(r, "p", "0", 1); /* the kubelet has lost its devices */
@@ -230,7 +230,7 @@ START_TEST(nothing_is_planned_before_the_first_checkpoint)
 
 /* The move of q to card 0 is under way when q gets other devices, which its annotations named
  * before: until it is known what they name now, q does not start. */
-START_TEST(a_pod_waits_while_its_cards_are_written)
+TEST_EACH(a_pod_waits_while_its_cards_are_written, 4)
 {
     const enum exchange_outcome outcome = (enum exchange_outcome)_i;
     const bool refused = outcome == EXCHANGE_NOT_WRITTEN || outcome == EXCHANGE_CONFLICT;
@@ -262,7 +262,7 @@ START_TEST(a_pod_waits_while_its_cards_are_written)
 
 /* The phase of both is Running, as it stays when containers have ended, and both have card 0, which
  * has room for one. */
-START_TEST(a_phase_alone_starts_no_container)
+TEST_EACH(a_phase_alone_starts_no_container, 2)
 {
     const struct card_list has = {1, {0}};
     struct roster *r = two_cards();
@@ -290,7 +290,7 @@ START_TEST(a_phase_alone_starts_no_container)
 
 /* A user edits the annotations of a pod: another one that waits for as much on its card does not
  * get the card that the edit names. */
-START_TEST(an_edit_moves_no_other_pod)
+TEST_EACH(an_edit_moves_no_other_pod, 6)
 {
     static const char *const edits[] = {"1", "7", "", "x", "0,1", "-1"};
     struct roster *r = two_cards();
@@ -312,7 +312,7 @@ START_TEST(an_edit_moves_no_other_pod)
 
 /* The agent was away when a user edited the annotations of a pod that runs: the checkpoint alone
  * says where. */
-START_TEST(an_edit_before_the_start_is_seen_after_it)
+TEST_EACH(an_edit_before_the_start_is_seen_after_it, 5)
 {
     static const char *const edits[] = {"0", "", "x", "0,1", "7"};
     struct roster *r = two_cards();
@@ -331,7 +331,7 @@ START_TEST(an_edit_before_the_start_is_seen_after_it)
 }
 
 /* However often a user edits a pod that runs, the exchange of two others goes on to its end. */
-START_TEST(an_edited_pod_holds_up_no_exchange)
+TEST(an_edited_pod_holds_up_no_exchange)
 {
     const struct roster_card three[] = {{0, 4}, {1, 4}, {2, 4}};
     struct roster *r = two_cards();
@@ -379,7 +379,7 @@ START_TEST(an_edited_pod_holds_up_no_exchange)
 }
 
 /* The kubelet gave q the card of p. q's own card is not there: p must not get that one. */
-START_TEST(no_pod_gets_a_card_that_is_not_there)
+TEST(no_pod_gets_a_card_that_is_not_there)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "0", NULL, 1);
@@ -403,7 +403,7 @@ static void refuse(struct roster *r, const char *uid)
 
 /* The API server refuses the mark of one of them. Both stay where they are, no card is planned for
  * too much, and a later exchange goes on. */
-START_TEST(a_pod_that_can_not_be_written_holds_up_no_other)
+TEST_EACH(a_pod_that_can_not_be_written_holds_up_no_other, 2)
 {
     struct roster *r = two_cards();
     const char *first = _i == 0 ? "p" : "q"; /* whichever comes first */
@@ -426,7 +426,7 @@ START_TEST(a_pod_that_can_not_be_written_holds_up_no_other)
 }
 
 /* One allocation of roster_set fails: the pod is as before, and the next object is taken. */
-START_TEST(a_pod_that_can_not_be_kept_is_not_half_kept)
+TEST(a_pod_that_can_not_be_kept_is_not_half_kept)
 {
     struct roster *r = two_cards();
     for (size_t nth = 1;; nth++) {
@@ -452,30 +452,4 @@ START_TEST(a_pod_that_can_not_be_kept_is_not_half_kept)
             break;
     }
     roster_done(r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("exchange");
-    TCase *c = tcase_create("exchange");
-    tcase_add_test(c, two_pods_exchange_their_cards);
-    tcase_add_loop_test(c, a_mark_without_an_exchange_is_removed, 0, 5);
-    tcase_add_test(c, an_exchange_goes_on_after_a_restart);
-    tcase_add_loop_test(c, a_pod_alone_is_marked, 0, 2);
-    tcase_add_test(c, a_pod_that_waited_for_room_still_waits_after_a_restart);
-    tcase_add_test(c, a_pod_that_may_run_keeps_its_room_after_a_restart);
-    tcase_add_loop_test(c, a_running_pod_keeps_its_cards_without_a_checkpoint, 0, 2);
-    tcase_add_test(c, new_devices_of_a_running_pod_count_when_it_starts_again);
-    tcase_add_test(c, devices_are_not_lost_before_the_first_checkpoint);
-    tcase_add_test(c, nothing_is_planned_before_the_first_checkpoint);
-    tcase_add_loop_test(c, a_pod_waits_while_its_cards_are_written, 0, 4);
-    tcase_add_loop_test(c, a_phase_alone_starts_no_container, 0, 2);
-    tcase_add_loop_test(c, an_edit_moves_no_other_pod, 0, 6);
-    tcase_add_loop_test(c, an_edit_before_the_start_is_seen_after_it, 0, 5);
-    tcase_add_test(c, an_edited_pod_holds_up_no_exchange);
-    tcase_add_test(c, no_pod_gets_a_card_that_is_not_there);
-    tcase_add_loop_test(c, a_pod_that_can_not_be_written_holds_up_no_other, 0, 2);
-    tcase_add_test(c, a_pod_that_can_not_be_kept_is_not_half_kept);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -2,7 +2,7 @@
 #include "exchange_rig.h"
 
 /* What the agent before sent may still be applied to pods that have not changed since. */
-START_TEST(an_exchange_of_another_agent_is_waited_for)
+TEST_EACH(an_exchange_of_another_agent_is_waited_for, 2)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "0", "0", 1);
@@ -21,7 +21,7 @@ START_TEST(an_exchange_of_another_agent_is_waited_for)
 
 /* The agent before may have sent a PATCH with other cards, which the API server takes only for the
  * version that it knew. */
-START_TEST(a_pod_in_doubt_does_not_start)
+TEST_EACH(a_pod_in_doubt_does_not_start, 2)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "0", NULL, 1);
@@ -40,7 +40,7 @@ START_TEST(a_pod_in_doubt_does_not_start)
 }
 
 /* One that runs has its cards already; one that came later was not known to another agent. */
-START_TEST(other_pods_are_in_no_doubt)
+TEST_EACH(other_pods_are_in_no_doubt, 2)
 {
     struct roster *r = two_cards();
     if (_i == 0)
@@ -55,7 +55,7 @@ START_TEST(other_pods_are_in_no_doubt)
 }
 
 /* The second PATCH changes nothing, so the first one may still come. */
-START_TEST(a_patch_without_an_effect_ends_no_doubt)
+TEST_EACH(a_patch_without_an_effect_ends_no_doubt, 2)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "0", "0", 1);
@@ -85,7 +85,7 @@ START_TEST(a_patch_without_an_effect_ends_no_doubt)
 }
 
 /* Its new version may need another step. */
-START_TEST(a_pod_that_has_changed_is_shown_first)
+TEST_EACH(a_pod_that_has_changed_is_shown_first, 2)
 {
     struct roster *r = two_cards();
     set_pod(r, "p", "0", NULL, 1);
@@ -99,17 +99,4 @@ START_TEST(a_pod_that_has_changed_is_shown_first)
         exchange_retry(r);
     is_next(r, EXCHANGE_MARK, "p");
     roster_done(r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("exchange_late");
-    TCase *c = tcase_create("exchange_late");
-    tcase_add_loop_test(c, an_exchange_of_another_agent_is_waited_for, 0, 2);
-    tcase_add_loop_test(c, a_pod_in_doubt_does_not_start, 0, 2);
-    tcase_add_loop_test(c, other_pods_are_in_no_doubt, 0, 2);
-    tcase_add_loop_test(c, a_patch_without_an_effect_ends_no_doubt, 0, 2);
-    tcase_add_loop_test(c, a_pod_that_has_changed_is_shown_first, 0, 2);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -59,7 +59,7 @@ static bool has_asked(void *ctx)
 }
 
 /* Three explains: one waits, the request of one has begun, and one has arrived but is not read. */
-START_TEST(the_end_waits_for_no_answer)
+TEST(the_end_waits_for_no_answer)
 {
     struct silence s;
     struct raw_conn waits;
@@ -93,13 +93,4 @@ START_TEST(the_end_waits_for_no_answer)
     raw_conn_close(&begun);
     raw_conn_close(&kept);
     http_fixture_close(&s.http);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("explain");
-    TCase *c = tcase_create("explain");
-    tcase_add_test(c, the_end_waits_for_no_answer);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -33,7 +33,7 @@ static void write_families(void)
     expo_u64(&x, &label, 1, 1);
 }
 
-START_TEST(writes_text)
+TEST(writes_text)
 {
     write_families();
     ck_assert_str_is(buf_str(&out), "# HELP up_seconds Since \"then\".\n"
@@ -66,7 +66,7 @@ static const struct {
      "quite long, and then comes a \\\" somewhere"},
 };
 
-START_TEST(escapes_labels)
+TEST_EACH(escapes_labels, COUNT_OF(values))
 {
     char line[128];
     const struct expo_label label = {"k", values[_i].value};
@@ -98,7 +98,7 @@ static const struct {
     {INT64_MAX, 9, "9223372036.854775807"},
 };
 
-START_TEST(writes_numbers)
+TEST_EACH(writes_numbers, COUNT_OF(numbers))
 {
     char line[64];
     expo_family(&x, EXPO_GAUGE, "m", "h");
@@ -108,7 +108,7 @@ START_TEST(writes_numbers)
     ck_assert_str_is(buf_str(&out), line);
 }
 
-START_TEST(buckets_have_their_bound)
+TEST(buckets_have_their_bound)
 {
     for (size_t i = 0; i < EXPO_BOUNDS; i++) {
         struct expo_histogram h = {.sum_ns = 0};
@@ -122,7 +122,7 @@ START_TEST(buckets_have_their_bound)
 }
 
 /* Each bucket includes those below it, and the last one equals the count. */
-START_TEST(histograms_are_cumulative)
+TEST(histograms_are_cumulative)
 {
     const struct expo_label label = {"verb", STR("bind")};
     struct expo_histogram h = {.sum_ns = 0};
@@ -159,7 +159,7 @@ START_TEST(histograms_are_cumulative)
     ck_assert(str_starts(buf_str(&out), STR("d_seconds_bucket{le=\"0.0001\"} 1\n")));
 }
 
-START_TEST(keeps_the_failure)
+TEST(keeps_the_failure)
 {
     struct buf small;
     buf_init(&small, 8);
@@ -172,15 +172,7 @@ START_TEST(keeps_the_failure)
 
 int main(void)
 {
-    Suite *suite = suite_create("expo");
-    TCase *t = tcase_create("expo");
+    TCase *t = unit_case("expo");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, writes_text);
-    tcase_add_loop_test(t, escapes_labels, 0, COUNT_OF(values));
-    tcase_add_loop_test(t, writes_numbers, 0, COUNT_OF(numbers));
-    tcase_add_test(t, buckets_have_their_bound);
-    tcase_add_test(t, histograms_are_cumulative);
-    tcase_add_test(t, keeps_the_failure);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

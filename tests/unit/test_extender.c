@@ -78,7 +78,7 @@ static const struct {
     {" { " POD " , \"NodeNames\" : [ \"a\" , \"b\" ] } \n", true, "a b"},
 };
 
-START_TEST(reads_filter_arguments)
+TEST_EACH(reads_filter_arguments, COUNT_OF(good))
 {
     struct reading x;
     struct buf names;
@@ -126,7 +126,7 @@ static const struct {
      "ExtenderArgs: NodeNames[0]: invalid UTF-8 at offset 48"},
 };
 
-START_TEST(names_what_is_wrong)
+TEST_EACH(names_what_is_wrong, COUNT_OF(bad))
 {
     struct reading x;
     ck_assert_int_eq(read_filter(&x, str_of(bad[_i].body)), ERR_SYNTAX);
@@ -143,7 +143,7 @@ static void put_items(struct buf *out, const char *prefix, unsigned n)
 }
 
 /* A duplicate list replaces the first one entirely; its length must not remain. */
-START_TEST(a_doubled_list_starts_over)
+TEST(a_doubled_list_starts_over)
 {
     static const unsigned lengths[] = {0, 1, 15, 16, 17, 40, 1000};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
@@ -247,7 +247,7 @@ static const struct {
      "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}"},
 };
 
-START_TEST(answers_in_the_form_of_the_question)
+TEST_EACH(answers_in_the_form_of_the_question, COUNT_OF(answers))
 {
     struct reading x;
     struct buf out;
@@ -272,7 +272,7 @@ static struct str reason_of_kind(void *ctx, size_t i, bool *ret_common)
 
 /* An answer that fits below the ceiling and in the budget is written, and one byte less is too
  * little. */
-START_TEST(an_answer_needs_room_for_its_bytes_alone)
+TEST(an_answer_needs_room_for_its_bytes_alone)
 {
     static unsigned char offers[2000];
     static unsigned char kinds[2000];
@@ -323,7 +323,7 @@ static const struct {
     {"{" POD ",\"NodeNames\":[]}", "[]"},
 };
 
-START_TEST(scores_every_candidate_in_a_bare_list)
+TEST_EACH(scores_every_candidate_in_a_bare_list, COUNT_OF(priorities))
 {
     static const unsigned char scores[] = {10, 9, 8};
     struct reading x;
@@ -339,7 +339,7 @@ START_TEST(scores_every_candidate_in_a_bare_list)
     end(&x);
 }
 
-START_TEST(writes_errors)
+TEST(writes_errors)
 {
     struct buf out;
     buf_init(&out, 4096);
@@ -394,7 +394,7 @@ static const struct {
     {"", "ExtenderBindingArgs: expected a value, got the end at offset 0"},
 };
 
-START_TEST(reads_bind_arguments)
+TEST_EACH(reads_bind_arguments, COUNT_OF(binds))
 {
     struct arena arena;
     struct bind_args b;
@@ -435,7 +435,7 @@ static const struct {
      "node-00000 node-00002 node-00001"},
 };
 
-START_TEST(reads_what_schedulers_send)
+TEST_EACH(reads_what_schedulers_send, COUNT_OF(captured))
 {
     struct reading x;
     struct buf body;
@@ -462,7 +462,7 @@ START_TEST(reads_what_schedulers_send)
     buf_done(&body);
 }
 
-START_TEST(reads_the_bindings_that_schedulers_send)
+TEST_EACH(reads_the_bindings_that_schedulers_send, 2)
 {
     static const char *const files[] = {"kube-scheduler-1.20.2/bind.json",
                                         "kube-scheduler-1.36.3/bind.json"};
@@ -496,7 +496,7 @@ static enum errc read_and_answer(void *ctx)
     return failed ? ERR_NOMEM : code;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     struct buf body;
     buf_init(&body, MIB);
@@ -508,7 +508,7 @@ START_TEST(survives_a_lack_of_memory)
     buf_done(&body);
 }
 
-START_TEST(no_room_is_an_error_of_its_own)
+TEST(no_room_is_an_error_of_its_own)
 {
     struct arena arena;
     struct filter_args args;
@@ -524,24 +524,4 @@ START_TEST(no_room_is_an_error_of_its_own)
     ck_assert_msg(strstr(e.text, "no room for the nodes of one request") != NULL, "%s", e.text);
     arena_done(&arena);
     buf_done(&body);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("extender");
-    TCase *tc = tcase_create("extender");
-    tcase_add_loop_test(tc, reads_filter_arguments, 0, COUNT_OF(good));
-    tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
-    tcase_add_test(tc, a_doubled_list_starts_over);
-    tcase_add_loop_test(tc, answers_in_the_form_of_the_question, 0, COUNT_OF(answers));
-    tcase_add_test(tc, an_answer_needs_room_for_its_bytes_alone);
-    tcase_add_loop_test(tc, scores_every_candidate_in_a_bare_list, 0, COUNT_OF(priorities));
-    tcase_add_test(tc, writes_errors);
-    tcase_add_loop_test(tc, reads_bind_arguments, 0, COUNT_OF(binds));
-    tcase_add_loop_test(tc, reads_what_schedulers_send, 0, COUNT_OF(captured));
-    tcase_add_loop_test(tc, reads_the_bindings_that_schedulers_send, 0, 2);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    tcase_add_test(tc, no_room_is_an_error_of_its_own);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

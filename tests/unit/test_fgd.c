@@ -214,7 +214,7 @@ static void check_score(const struct machine *n, const char *name, const struct 
     ck_assert_msg(best == card, "seed %d: card %u, not %u", seed, best, card);
 }
 
-START_TEST(agrees_with_the_paper)
+TEST_EACH(agrees_with_the_paper, 60)
 {
     static const char *const names[NODES] = {"n0", "n1", "n2"};
     uint64_t random = (uint64_t)_i;
@@ -250,7 +250,7 @@ START_TEST(agrees_with_the_paper)
     }
 }
 
-START_TEST(without_expected_pods)
+TEST(without_expected_pods)
 {
     struct market_ask ask;
     add_node(&r, "n", 100, 2, "8", "A");
@@ -264,7 +264,7 @@ START_TEST(without_expected_pods)
 }
 
 /* A node that cannot take the pod at all. */
-START_TEST(no_card_has_room)
+TEST(no_card_has_room)
 {
     struct market_ask ask;
     int64_t order[LIMIT_CARDS];
@@ -288,7 +288,7 @@ static enum errc learn_or_fail(void *ctx)
     return fgd_of()->all == before ? ERR_NOMEM : OK;
 }
 
-START_TEST(without_memory_the_old_ones_stay)
+TEST(without_memory_the_old_ones_stay)
 {
     add_node(&r, "n", 100, 1, "8", "A");
     see(market_of(&r), (struct shape){.mem = 30, .cards = 1}, 20);
@@ -298,14 +298,8 @@ START_TEST(without_memory_the_old_ones_stay)
 
 int main(void)
 {
-    Suite *suite = suite_create("fgd");
-    TCase *tc = tcase_create("fgd");
+    TCase *tc = unit_case("fgd");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, agrees_with_the_paper, 0, 60);
-    tcase_add_test(tc, without_expected_pods);
-    tcase_add_test(tc, no_card_has_room);
-    tcase_add_test(tc, without_memory_the_old_ones_stay);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

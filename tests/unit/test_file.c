@@ -33,7 +33,7 @@ static void write_file(size_t n)
     ck_assert_int_eq(fclose(f), 0);
 }
 
-START_TEST(test_read_up_to_the_ceiling)
+TEST_EACH(test_read_up_to_the_ceiling, 6)
 {
     static const struct {
         size_t size;
@@ -52,7 +52,7 @@ START_TEST(test_read_up_to_the_ceiling)
     buf_done(&b);
 }
 
-START_TEST(test_failures_name_the_path)
+TEST(test_failures_name_the_path)
 {
     struct err e = ERR_INIT;
     struct buf b;
@@ -67,7 +67,7 @@ START_TEST(test_failures_name_the_path)
 }
 
 /* A pipe's writer may never come, and a daemon that waits for it answers no requests. */
-START_TEST(test_a_pipe_is_not_read_again)
+TEST(test_a_pipe_is_not_read_again)
 {
     struct err e = ERR_INIT;
     struct buf b;
@@ -97,7 +97,7 @@ int poll(struct pollfd *fds, nfds_t nfds, int timeout)
     return 0;
 }
 
-START_TEST(test_a_pipe_without_a_writer)
+TEST(test_a_pipe_without_a_writer)
 {
     struct err e = ERR_INIT;
     struct buf b;
@@ -111,7 +111,7 @@ START_TEST(test_a_pipe_without_a_writer)
 }
 
 /* The writer starts when the wait is over, before or after the first read. */
-START_TEST(test_a_pipe_with_a_slow_writer)
+TEST(test_a_pipe_with_a_slow_writer)
 {
     struct err e = ERR_INIT;
     struct buf b;
@@ -138,7 +138,7 @@ START_TEST(test_a_pipe_with_a_slow_writer)
     ck_assert_int_eq(status, 0);
 }
 
-START_TEST(test_stamp_tells_versions_apart)
+TEST(test_stamp_tells_versions_apart)
 {
     char other[80];
     (void)snprintf(other, sizeof(other), "%s.new", path);
@@ -159,7 +159,7 @@ START_TEST(test_stamp_tells_versions_apart)
 }
 
 /* As rsync --times does, or an editor that restores the time: only the content differs. */
-START_TEST(test_stamp_tells_a_rewrite_in_place)
+TEST(test_stamp_tells_a_rewrite_in_place)
 {
     struct stat before;
     write_file(11);
@@ -184,7 +184,7 @@ START_TEST(test_stamp_tells_a_rewrite_in_place)
 }
 
 /* What lies at NAME.new is neither followed nor opened: opening a pipe would wait for ever. */
-START_TEST(test_replace_opens_nothing_that_is_there)
+TEST_EACH(test_replace_opens_nothing_that_is_there, 5)
 {
     static const char *const kinds[] = {"pipe", "link", "hard link", "file", "folder"};
     char fresh[80];
@@ -221,17 +221,7 @@ START_TEST(test_replace_opens_nothing_that_is_there)
 
 int main(void)
 {
-    Suite *suite = suite_create("file");
-    TCase *t = tcase_create("file");
+    TCase *t = unit_case("file");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, test_read_up_to_the_ceiling, 0, 6);
-    tcase_add_test(t, test_failures_name_the_path);
-    tcase_add_test(t, test_a_pipe_is_not_read_again);
-    tcase_add_test(t, test_a_pipe_without_a_writer);
-    tcase_add_test(t, test_a_pipe_with_a_slow_writer);
-    tcase_add_loop_test(t, test_replace_opens_nothing_that_is_there, 0, 5);
-    tcase_add_test(t, test_stamp_tells_versions_apart);
-    tcase_add_test(t, test_stamp_tells_a_rewrite_in_place);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

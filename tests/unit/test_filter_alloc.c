@@ -110,7 +110,7 @@ static const struct {
     {"prioritize", 0, "}]", "\"Score\":10", NODES - REFUSED},
 };
 
-START_TEST(a_verb_allocates_nothing_of_ours)
+TEST_EACH(a_verb_allocates_nothing_of_ours, COUNT_OF(asked))
 {
     struct stage s;
     struct raw_conn p;
@@ -128,13 +128,4 @@ START_TEST(a_verb_allocates_nothing_of_ours)
     fail_alloc_disarm();
     raw_conn_close(&p);
     stage_close(&s);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("filter_alloc");
-    TCase *tc = tcase_create("filter_alloc");
-    suite_add_tcase(s, tc);
-    tcase_add_loop_test(tc, a_verb_allocates_nothing_of_ours, 0, (int)COUNT_OF(asked));
-    return unit_main(s);
 }

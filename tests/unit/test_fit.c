@@ -61,7 +61,7 @@ static const struct {
     {{16276, 16275, 0, 0}, 1, 1},
 };
 
-START_TEST(takes_the_tightest_card)
+TEST_EACH(takes_the_tightest_card, COUNT_OF(tightest))
 {
     struct rig r;
     rig_init(&r);
@@ -72,7 +72,7 @@ START_TEST(takes_the_tightest_card)
     rig_done(&r);
 }
 
-START_TEST(three_small_pods_share_a_card)
+TEST(three_small_pods_share_a_card)
 {
     struct rig r;
     static const char *const uids[] = {"a", "b", "c"};
@@ -88,7 +88,7 @@ START_TEST(three_small_pods_share_a_card)
     rig_done(&r);
 }
 
-START_TEST(the_sum_is_no_help_where_no_card_has_it)
+TEST(the_sum_is_no_help_where_no_card_has_it)
 {
     struct rig r;
     char scratch_bytes[256];
@@ -109,7 +109,7 @@ START_TEST(the_sum_is_no_help_where_no_card_has_it)
 }
 
 /* The plugin can't tell unassigned pods of one size apart: they share a card while it has room. */
-START_TEST(unassigned_equals_share_a_card)
+TEST(unassigned_equals_share_a_card)
 {
     struct rig r;
     rig_init(&r);
@@ -126,7 +126,7 @@ START_TEST(unassigned_equals_share_a_card)
     rig_done(&r);
 }
 
-START_TEST(an_equal_on_a_full_or_unknown_card_is_no_guide)
+TEST(an_equal_on_a_full_or_unknown_card_is_no_guide)
 {
     struct rig r;
     rig_init(&r);
@@ -139,7 +139,7 @@ START_TEST(an_equal_on_a_full_or_unknown_card_is_no_guide)
     rig_done(&r);
 }
 
-START_TEST(a_reservation_counts_as_unassigned_and_so_does_its_confirmation)
+TEST(a_reservation_counts_as_unassigned_and_so_does_its_confirmation)
 {
     struct rig r;
     rig_init(&r);
@@ -159,7 +159,7 @@ START_TEST(a_reservation_counts_as_unassigned_and_so_does_its_confirmation)
     rig_done(&r);
 }
 
-START_TEST(unhealthy_cards_take_nothing)
+TEST(unhealthy_cards_take_nothing)
 {
     struct rig r;
     rig_init(&r);
@@ -179,7 +179,7 @@ START_TEST(unhealthy_cards_take_nothing)
     rig_done(&r);
 }
 
-START_TEST(pods_without_a_card_count_against_the_node)
+TEST(pods_without_a_card_count_against_the_node)
 {
     struct rig r;
     rig_init(&r);
@@ -191,7 +191,7 @@ START_TEST(pods_without_a_card_count_against_the_node)
     rig_done(&r);
 }
 
-START_TEST(what_is_not_allocatable_is_not_used)
+TEST(what_is_not_allocatable_is_not_used)
 {
     struct rig r;
     rig_init(&r);
@@ -223,7 +223,7 @@ static const struct {
      "The node has aliyun.com/gpu-mem but no usable aliyun.com/gpu-count"},
 };
 
-START_TEST(a_node_that_is_not_ready_says_why)
+TEST_EACH(a_node_that_is_not_ready_says_why, COUNT_OF(faults))
 {
     struct rig r;
     struct buf scratch;
@@ -238,7 +238,7 @@ START_TEST(a_node_that_is_not_ready_says_why)
     rig_done(&r);
 }
 
-START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
+TEST(an_unknown_node_fits_nothing_not_even_nothing)
 {
     struct rig r;
     char bytes[64];
@@ -254,7 +254,7 @@ START_TEST(an_unknown_node_fits_nothing_not_even_nothing)
 }
 
 /* No question allocates, however many pods there are: the node keeps the sums. */
-START_TEST(a_verdict_and_a_choice_allocate_nothing)
+TEST(a_verdict_and_a_choice_allocate_nothing)
 {
     struct rig r;
     rig_init(&r);
@@ -271,7 +271,7 @@ START_TEST(a_verdict_and_a_choice_allocate_nothing)
     rig_done(&r);
 }
 
-START_TEST(every_verdict_has_a_name_and_a_reason)
+TEST(every_verdict_has_a_name_and_a_reason)
 {
     struct buf scratch;
     buf_init(&scratch, 1024);
@@ -283,25 +283,4 @@ START_TEST(every_verdict_has_a_name_and_a_reason)
             ck_assert_str_ne(verdict_name((enum verdict)v), verdict_name((enum verdict)w));
     }
     buf_done(&scratch);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("fit");
-    TCase *tc = tcase_create("fit");
-    tcase_add_loop_test(tc, takes_the_tightest_card, 0, COUNT_OF(tightest));
-    tcase_add_test(tc, three_small_pods_share_a_card);
-    tcase_add_test(tc, the_sum_is_no_help_where_no_card_has_it);
-    tcase_add_test(tc, unassigned_equals_share_a_card);
-    tcase_add_test(tc, an_equal_on_a_full_or_unknown_card_is_no_guide);
-    tcase_add_test(tc, a_reservation_counts_as_unassigned_and_so_does_its_confirmation);
-    tcase_add_test(tc, unhealthy_cards_take_nothing);
-    tcase_add_test(tc, pods_without_a_card_count_against_the_node);
-    tcase_add_test(tc, what_is_not_allocatable_is_not_used);
-    tcase_add_loop_test(tc, a_node_that_is_not_ready_says_why, 0, COUNT_OF(faults));
-    tcase_add_test(tc, an_unknown_node_fits_nothing_not_even_nothing);
-    tcase_add_test(tc, a_verdict_and_a_choice_allocate_nothing);
-    tcase_add_test(tc, every_verdict_has_a_name_and_a_reason);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

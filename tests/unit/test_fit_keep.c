@@ -112,7 +112,7 @@ static const struct {
      VERDICT_FITS},
 };
 
-START_TEST(a_reservation_is_evaluated_again_before_it_is_sent)
+TEST_EACH(a_reservation_is_evaluated_again_before_it_is_sent, COUNT_OF(changes))
 {
     struct rig r;
     rig_init(&r);
@@ -130,7 +130,7 @@ START_TEST(a_reservation_is_evaluated_again_before_it_is_sent)
 
 /* Pods of other clients may exceed the node's limit after it shrank: then even a pod whose spec
  * asks for no memory has no room. */
-START_TEST(a_node_beyond_its_limit_takes_nothing)
+TEST(a_node_beyond_its_limit_takes_nothing)
 {
     struct rig r;
     rig_init(&r);
@@ -152,7 +152,7 @@ START_TEST(a_node_beyond_its_limit_takes_nothing)
 
 /* The other plugin counts its own cards. If the node's cards are divided, a lack of shared memory
  * does not affect exclusive pods. */
-START_TEST(a_full_node_gives_out_what_is_set_aside)
+TEST(a_full_node_gives_out_what_is_set_aside)
 {
     struct rig r;
     rig_init(&r);
@@ -168,7 +168,7 @@ START_TEST(a_full_node_gives_out_what_is_set_aside)
 
 /* cardpack does not know which exclusive cards the other plugin gives out. While a pod shares a
  * card that was set aside after it was placed, that card may be the one. */
-START_TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
+TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
 {
     struct rig r;
     struct node_view node = {.name = STR("n"), .mem = STR("32"), .count = STR("4")};
@@ -193,7 +193,7 @@ START_TEST(a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off)
 
 /* While the table can't be read, it is unknown which plugin each card belongs to: exclusive pods
  * and sharing pods exclude each other. */
-START_TEST(unknown_cards_are_not_given_out_beside_sharers)
+TEST(unknown_cards_are_not_given_out_beside_sharers)
 {
     struct rig r;
     struct node_view torn = {.name = STR("n"),
@@ -213,7 +213,7 @@ START_TEST(unknown_cards_are_not_given_out_beside_sharers)
 }
 
 /* A manifest copied from a bound pod has that pod's allocation. */
-START_TEST(what_a_copied_manifest_allocates_is_not_held)
+TEST(what_a_copied_manifest_allocates_is_not_held)
 {
     struct rig r;
     rig_init(&r);
@@ -237,7 +237,7 @@ static bool claims(const struct rig *r, const char *node, const char *uid)
     return n != NULL && n->claims != NULL && str_eq(n->claims->uid, str_of(uid));
 }
 
-START_TEST(a_nomination_outlives_a_reservation)
+TEST(a_nomination_outlives_a_reservation)
 {
     struct rig r;
     rig_init(&r);
@@ -268,7 +268,7 @@ START_TEST(a_nomination_outlives_a_reservation)
 }
 
 /* Exclusive cards do not count as a place of the group. */
-START_TEST(a_group_is_where_one_has_a_shared_card)
+TEST(a_group_is_where_one_has_a_shared_card)
 {
     struct rig r;
     rig_init(&r);
@@ -285,7 +285,7 @@ START_TEST(a_group_is_where_one_has_a_shared_card)
  * The claim's containers are too large for one card, and the claim waits until pod "gone" has
  * ended. Another pod's request must cost no more than on a node with two cards and one pod.
  */
-START_TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
+TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
 {
     static struct work work;
     struct rig r;
@@ -302,22 +302,4 @@ START_TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
     ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
     ck_assert_uint_le(work.steps, 100);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("fit_keep");
-    TCase *tc = tcase_create("fit_keep");
-    tcase_add_loop_test(tc, a_reservation_is_evaluated_again_before_it_is_sent, 0,
-                        COUNT_OF(changes));
-    tcase_add_test(tc, a_node_beyond_its_limit_takes_nothing);
-    tcase_add_test(tc, a_full_node_gives_out_what_is_set_aside);
-    tcase_add_test(tc, a_sharer_on_a_card_that_is_set_aside_keeps_the_other_kind_off);
-    tcase_add_test(tc, unknown_cards_are_not_given_out_beside_sharers);
-    tcase_add_test(tc, what_a_copied_manifest_allocates_is_not_held);
-    tcase_add_test(tc, a_nomination_outlives_a_reservation);
-    tcase_add_test(tc, a_group_is_where_one_has_a_shared_card);
-    tcase_add_test(tc, a_claim_that_waits_for_a_deleted_pod_costs_little);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -3,7 +3,7 @@
 #include "core/state/uses.h"
 #include "quota_rig.h"
 
-START_TEST(a_model_that_is_used_up_is_skipped)
+TEST(a_model_that_is_used_up_is_skipped)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1),
                                    limit_of(QUOTA_MODEL, "A100", 8, -1, -1)};
@@ -34,7 +34,7 @@ START_TEST(a_model_that_is_used_up_is_skipped)
 }
 
 /* The reason is that of the cards that the pod would get, not of the others. */
-START_TEST(the_reason_is_that_of_its_cards)
+TEST(the_reason_is_that_of_its_cards)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1),
                                    limit_of(QUOTA_MODEL, "A100", 8, -1, -1)};
@@ -49,7 +49,7 @@ START_TEST(the_reason_is_that_of_its_cards)
     rig_done(&r);
 }
 
-START_TEST(whole_cards_cost_what_they_have)
+TEST(whole_cards_cost_what_they_have)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, -1, -1)};
     struct card_view cards[] = {
@@ -74,7 +74,7 @@ START_TEST(whole_cards_cost_what_they_have)
     rig_done(&r);
 }
 
-START_TEST(several_cards_are_asked_for_at_once)
+TEST(several_cards_are_asked_for_at_once)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, 3, 150)};
     struct rig r;
@@ -100,7 +100,7 @@ START_TEST(several_cards_are_asked_for_at_once)
 
 /* Containers on different cards use a card each. If the quota allows no second card, they are
  * placed on one. */
-START_TEST(containers_part_within_it)
+TEST(containers_part_within_it)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 20, -1, -1),
                                    limit_of(QUOTA_MODEL, "T4", 8, -1, -1)};
@@ -125,7 +125,7 @@ START_TEST(containers_part_within_it)
 }
 
 /* Cards with equal room differ if their models differ. */
-START_TEST(containers_part_over_models)
+TEST(containers_part_over_models)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 1, -1)};
     struct card_view cards[] = {
@@ -151,7 +151,7 @@ START_TEST(containers_part_over_models)
 
 /* A card that a container of the pod has already takes no more of a limit on cards, so it differs
  * from a card with equal room. */
-START_TEST(containers_part_onto_few_cards)
+TEST(containers_part_onto_few_cards)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, -1, 4, -1)};
     struct container_view containers[] = {
@@ -218,7 +218,7 @@ static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, str
 }
 
 /* More kinds of nodes than a memo holds, each of them twice. */
-START_TEST(a_memo_answers_as_the_account)
+TEST(a_memo_answers_as_the_account)
 {
     struct quota_limit limits[] = {
         limit_of(QUOTA_TOTAL, NULL, 40, -1, -1),  limit_of(QUOTA_POOL, "p1", 20, -1, -1),
@@ -251,7 +251,7 @@ START_TEST(a_memo_answers_as_the_account)
     rig_done(&r);
 }
 
-START_TEST(cards_of_another_plugin_are_asked_for)
+TEST(cards_of_another_plugin_are_asked_for)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_MODEL, "T4", -1, 2, -1)};
     struct rig r;
@@ -270,7 +270,7 @@ START_TEST(cards_of_another_plugin_are_asked_for)
 
 /* With the quota used up, room does not help. If the card can never be feasible, that is the
  * reason. */
-START_TEST(verdicts_come_in_order)
+TEST(verdicts_come_in_order)
 {
     struct quota_limit limits[] = {limit_of(QUOTA_TOTAL, NULL, 17, -1, -1)};
     struct rig r;
@@ -286,22 +286,4 @@ START_TEST(verdicts_come_in_order)
     ck_assert_int_eq(fit(&r, "n", (struct asks){.mem = "2"}), VERDICT_UNUSABLE);
     ck_assert(verdict_unresolvable(VERDICT_QUOTA_DENIED) && !verdict_unresolvable(VERDICT_QUOTA));
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("fit_quota");
-    TCase *tc = tcase_create("fit_quota");
-    tcase_add_test(tc, a_model_that_is_used_up_is_skipped);
-    tcase_add_test(tc, the_reason_is_that_of_its_cards);
-    tcase_add_test(tc, whole_cards_cost_what_they_have);
-    tcase_add_test(tc, several_cards_are_asked_for_at_once);
-    tcase_add_test(tc, containers_part_within_it);
-    tcase_add_test(tc, containers_part_over_models);
-    tcase_add_test(tc, containers_part_onto_few_cards);
-    tcase_add_test(tc, a_memo_answers_as_the_account);
-    tcase_add_test(tc, cards_of_another_plugin_are_asked_for);
-    tcase_add_test(tc, verdicts_come_in_order);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -270,7 +270,7 @@ static void begin(struct trial *t, uint64_t seed)
     make_node(t);
 }
 
-START_TEST(places_what_has_a_place_and_never_too_much)
+TEST_EACH(places_what_has_a_place_and_never_too_much, 2)
 {
     unsigned met[VERDICT_COUNT] = {0};
     uint64_t first = seeded_setting("POLICY_SEED", (uint64_t)_i * HISTORIES);
@@ -356,7 +356,7 @@ static bool claim_fits(uint64_t seed, bool let_in, bool *ret_fits)
     return result;
 }
 
-START_TEST(what_is_kept_is_there_when_it_is_wanted)
+TEST(what_is_kept_is_there_when_it_is_wanted)
 {
     unsigned met[2][2] = {{0}};
     uint64_t first = seeded_setting("POLICY_SEED", 0);
@@ -373,11 +373,7 @@ START_TEST(what_is_kept_is_there_when_it_is_wanted)
 
 int main(void)
 {
-    Suite *suite = suite_create("fit_random");
-    TCase *tc = tcase_create("fit_random");
+    TCase *tc = unit_case("fit_random");
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, places_what_has_a_place_and_never_too_much, 0, 2);
-    tcase_add_test(tc, what_is_kept_is_there_when_it_is_wanted);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

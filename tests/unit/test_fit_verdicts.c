@@ -294,7 +294,7 @@ static const struct {
      {V(TOO_LARGE), V(TOO_LARGE)}},
 };
 
-START_TEST(says_why)
+TEST_EACH(says_why, COUNT_OF(rows))
 {
     struct rig r;
     struct placement there;
@@ -318,7 +318,7 @@ START_TEST(says_why)
 }
 
 /* A lack of shared memory does not affect pods of the other plugin, and the reverse. */
-START_TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
+TEST(a_full_node_is_no_hindrance_to_the_other_plugin)
 {
     struct rig r;
     const struct pod_view pods[FIXTURE_PODS] = {ONE("a", "16", AT(0))};
@@ -351,7 +351,7 @@ static const struct {
     {TWO_CARDS, POD("other", CONTAINERS(1, MAIN_CORES(0, "1", "71")), AT(1)), V(NO_CORES)},
 };
 
-START_TEST(says_whether_what_is_reserved_still_holds)
+TEST_EACH(says_whether_what_is_reserved_still_holds, COUNT_OF(keeps))
 {
     struct rig r;
     static const struct pod_view none[FIXTURE_PODS];
@@ -366,15 +366,4 @@ START_TEST(says_whether_what_is_reserved_still_holds)
     ck_assert_int_eq(renew(&r, "ask"), keeps[_i].verdict == V(FITS) ? OK : ERR_UNAVAILABLE);
     ck_assert_str_eq(verdict_name(r.fx.verdict), verdict_name(keeps[_i].verdict));
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("fit_verdicts");
-    TCase *tc = tcase_create("fit_verdicts");
-    tcase_add_loop_test(tc, says_why, 0, COUNT_OF(rows));
-    tcase_add_test(tc, a_full_node_is_no_hindrance_to_the_other_plugin);
-    tcase_add_loop_test(tc, says_whether_what_is_reserved_still_holds, 0, COUNT_OF(keeps));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -27,7 +27,7 @@ static void restart(struct gpu_rig *r, const char *world, const char *cards)
 }
 
 /* The calls for it fail. */
-START_TEST(a_lost_card_is_unhealthy)
+TEST(a_lost_card_is_unhealthy)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1", "0") "\n" CARD("2", "1") "\n");
@@ -48,7 +48,7 @@ START_TEST(a_lost_card_is_unhealthy)
 }
 
 /* Other errors don't mean that it is lost, and may pass. */
-START_TEST(a_card_that_fails_again_and_again_is_unhealthy)
+TEST(a_card_that_fails_again_and_again_is_unhealthy)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1", "0") "\n" CARD("2", "1") "\n");
@@ -64,7 +64,7 @@ START_TEST(a_card_that_fails_again_and_again_is_unhealthy)
 }
 
 /* NVML leaves it out at the next nvmlInit, and shifts its own indices and the minors. */
-START_TEST(a_lost_card_is_looked_for_and_recovers)
+TEST(a_lost_card_is_looked_for_and_recovers)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1", "0") "\n" CARD("2", "1") "\n" CARD("3", "2") "\n");
@@ -81,7 +81,7 @@ START_TEST(a_lost_card_is_looked_for_and_recovers)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_card_that_came_back_is_watched_for_the_cooldown)
+TEST(a_card_that_came_back_is_watched_for_the_cooldown)
 {
     struct gpu_rig r;
     open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
@@ -97,7 +97,7 @@ START_TEST(a_card_that_came_back_is_watched_for_the_cooldown)
 }
 
 /* An event comes with a handle of the list after the shift. */
-START_TEST(an_xid_after_a_shift_is_of_the_right_card)
+TEST(an_xid_after_a_shift_is_of_the_right_card)
 {
     struct gpu_rig r;
     open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n" CARD("3", "2") "\n",
@@ -110,7 +110,7 @@ START_TEST(an_xid_after_a_shift_is_of_the_right_card)
     gpu_rig_close(&r);
 }
 
-START_TEST(indices_outlive_a_restart)
+TEST(indices_outlive_a_restart)
 {
     struct gpu_rig r;
     open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n" CARD("3", "2") "\n",
@@ -123,7 +123,7 @@ START_TEST(indices_outlive_a_restart)
 }
 
 /* Before the first answer, the cards of the state file are there and can't be used. */
-START_TEST(after_a_restart_without_a_driver_the_cards_are_missing)
+TEST(after_a_restart_without_a_driver_the_cards_are_missing)
 {
     struct gpu_rig r;
     open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
@@ -137,7 +137,7 @@ START_TEST(after_a_restart_without_a_driver_the_cards_are_missing)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_replaced_card_has_the_index_if_no_pod_uses_it)
+TEST_EACH(a_replaced_card_has_the_index_if_no_pod_uses_it, 2)
 {
     struct gpu_rig r;
     open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
@@ -156,7 +156,7 @@ START_TEST(a_replaced_card_has_the_index_if_no_pod_uses_it)
     gpu_rig_close(&r);
 }
 
-START_TEST(an_xid_of_one_slice_leaves_the_others_healthy)
+TEST_EACH(an_xid_of_one_slice_leaves_the_others_healthy, 5)
 {
     static const struct {
         const char *event;
@@ -182,7 +182,7 @@ START_TEST(an_xid_of_one_slice_leaves_the_others_healthy)
 }
 
 /* NVML tells their card's memory to a process with the capability. */
-START_TEST(slices_are_the_same_with_the_right_to_monitor)
+TEST(slices_are_the_same_with_the_right_to_monitor)
 {
     struct gpu_rig r;
     open_and_start(&r, "mig-monitor\n" MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
@@ -191,7 +191,7 @@ START_TEST(slices_are_the_same_with_the_right_to_monitor)
 }
 
 /* The size that was announced stays, whatever the driver reserves later. */
-START_TEST(what_the_driver_reserves_is_no_pods)
+TEST(what_the_driver_reserves_is_no_pods)
 {
     struct gpu_rig r;
     open_and_start(&r, SIZED("reserved=700"), "0=GPU-1");
@@ -208,7 +208,7 @@ START_TEST(what_the_driver_reserves_is_no_pods)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_card_without_a_size_is_left_out_and_named)
+TEST_EACH(a_card_without_a_size_is_left_out_and_named, 3)
 {
     static const char *const ways[] = {"mib=0", "mib=0 memory=3", "memory=4"};
     static const char *const why[] = {
@@ -226,7 +226,7 @@ START_TEST(a_card_without_a_size_is_left_out_and_named)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_setting_gives_a_card_its_size)
+TEST(a_setting_gives_a_card_its_size)
 {
     struct gpu_rig r;
     gpu_rig_open(&r,
@@ -240,7 +240,7 @@ START_TEST(a_setting_gives_a_card_its_size)
     gpu_rig_close(&r);
 }
 
-START_TEST(slices_are_cards_of_their_own)
+TEST(slices_are_cards_of_their_own)
 {
     struct gpu_rig r;
     open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
@@ -261,7 +261,7 @@ START_TEST(slices_are_cards_of_their_own)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
+TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
 {
     struct gpu_rig r;
     open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
@@ -277,7 +277,7 @@ START_TEST(a_removed_slice_is_forgotten_unless_pods_use_it)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
+TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
 {
     struct gpu_rig r;
     open_and_start(&r, MIG_CARD SLICE("1") SLICE("2"), "0=MIG-1 1=MIG-2");
@@ -297,7 +297,7 @@ START_TEST(a_slice_whose_device_nodes_are_not_known_keeps_its_record)
 
 /* Two compute instances of one GPU instance would use the same memory: none is offered, and what
  * the first one was before is forgotten. */
-START_TEST(a_slice_that_shares_its_memory_is_forgotten)
+TEST(a_slice_that_shares_its_memory_is_forgotten)
 {
     struct gpu_rig r;
     char command[256];
@@ -315,7 +315,7 @@ START_TEST(a_slice_that_shares_its_memory_is_forgotten)
 /* NVML's indices of slices have no gaps: when the list has been read to the first slice and that is
  * removed, the second one is at an index that was read already. The cooldown of an hour would show
  * a slice that was missing for one poll only. */
-START_TEST(a_slice_is_healthy_that_moves_while_the_list_is_read)
+TEST(a_slice_is_healthy_that_moves_while_the_list_is_read)
 {
     struct gpu_rig r;
     open_and_start(&r, MIG_CARD SLICE("1") SLICE("2") SLICE("3"), "0=MIG-1 1=MIG-2 2=MIG-3");
@@ -329,7 +329,7 @@ START_TEST(a_slice_is_healthy_that_moves_while_the_list_is_read)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_card_is_switched_into_mig_mode_and_back)
+TEST(a_card_is_switched_into_mig_mode_and_back)
 {
     struct gpu_rig r;
     open_and_start(&r, CARD("1", "0") "\n" CARD("2", "1") "\n", "0=GPU-1 1=GPU-2");
@@ -359,7 +359,7 @@ START_TEST(a_card_is_switched_into_mig_mode_and_back)
 }
 
 /* A card in MIG mode without slices is in no list, but its slices come later. */
-START_TEST(a_slice_that_is_made_later_is_listened_to)
+TEST(a_slice_that_is_made_later_is_listened_to)
 {
     struct gpu_rig r;
     open_and_start(&r, MIG_CARD, "");
@@ -368,32 +368,4 @@ START_TEST(a_slice_that_is_made_later_is_listened_to)
     world_write(&r.world, MIG_CARD SLICE("1") "event number=1 uuid=GPU-1 xid=79 gi=1\n");
     gpu_rig_until(&r, "0=MIG-1!");
     gpu_rig_close(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_cards");
-    TCase *c = tcase_create("gpu_cards");
-    tcase_add_test(c, a_lost_card_is_unhealthy);
-    tcase_add_test(c, a_card_that_fails_again_and_again_is_unhealthy);
-    tcase_add_test(c, a_lost_card_is_looked_for_and_recovers);
-    tcase_add_test(c, a_card_that_came_back_is_watched_for_the_cooldown);
-    tcase_add_test(c, an_xid_after_a_shift_is_of_the_right_card);
-    tcase_add_test(c, indices_outlive_a_restart);
-    tcase_add_test(c, after_a_restart_without_a_driver_the_cards_are_missing);
-    tcase_add_loop_test(c, a_replaced_card_has_the_index_if_no_pod_uses_it, 0, 2);
-    tcase_add_loop_test(c, an_xid_of_one_slice_leaves_the_others_healthy, 0, 5);
-    tcase_add_test(c, slices_are_cards_of_their_own);
-    tcase_add_test(c, a_removed_slice_is_forgotten_unless_pods_use_it);
-    tcase_add_test(c, a_slice_whose_device_nodes_are_not_known_keeps_its_record);
-    tcase_add_test(c, a_slice_that_shares_its_memory_is_forgotten);
-    tcase_add_test(c, a_slice_is_healthy_that_moves_while_the_list_is_read);
-    tcase_add_test(c, slices_are_the_same_with_the_right_to_monitor);
-    tcase_add_test(c, what_the_driver_reserves_is_no_pods);
-    tcase_add_loop_test(c, a_card_without_a_size_is_left_out_and_named, 0, 3);
-    tcase_add_test(c, a_setting_gives_a_card_its_size);
-    tcase_add_test(c, a_card_is_switched_into_mig_mode_and_back);
-    tcase_add_test(c, a_slice_that_is_made_later_is_listened_to);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

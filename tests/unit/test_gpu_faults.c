@@ -51,7 +51,7 @@ static const char *faults(const struct gpu_rig *r, char ret[static 256])
     return buf_cstr(&text);
 }
 
-START_TEST(an_xid_outlives_a_restart_until_the_reset)
+TEST(an_xid_outlives_a_restart_until_the_reset)
 {
     struct gpu_rig r;
     char text[256];
@@ -78,7 +78,7 @@ START_TEST(an_xid_outlives_a_restart_until_the_reset)
 
 /* What says after the restart whether the card was reset meanwhile: the boot and the driver, and
  * not a count of errors that began anew when the program before closed the driver. */
-START_TEST(a_reset_before_the_start_is_seen)
+TEST_EACH(a_reset_before_the_start_is_seen, 3)
 {
     static const struct {
         const char *before;
@@ -103,7 +103,7 @@ START_TEST(a_reset_before_the_start_is_seen)
 
 /* The card is counted by NVML, and was not away: its device node may not be opened, or its memory
  * is not told. */
-START_TEST(a_card_that_can_not_be_described_keeps_its_fault)
+TEST_EACH(a_card_that_can_not_be_described_keeps_its_fault, 5)
 {
     static const struct {
         const char *how;
@@ -132,7 +132,7 @@ START_TEST(a_card_that_can_not_be_described_keeps_its_fault)
 
 /* NVML does not tell its UUID, or all but its memory: that is no slice that an administrator has
  * removed. */
-START_TEST(a_slice_that_can_not_be_described_keeps_its_index_and_fault)
+TEST_EACH(a_slice_that_can_not_be_described_keeps_its_index_and_fault, 2)
 {
     static const char *const how[] = {
         CARD("1") "mig=1\n" SLICE("1", "error=4") SLICE("2", ""),
@@ -157,7 +157,7 @@ START_TEST(a_slice_that_can_not_be_described_keeps_its_index_and_fault)
 }
 
 /* An XID that needs no reset counts for its cooldown, from the start on. */
-START_TEST(the_cooldown_begins_anew)
+TEST(the_cooldown_begins_anew)
 {
     struct gpu_rig r;
     open_with_fault(&r, "", EVENT("1", "177"));
@@ -179,7 +179,7 @@ START_TEST(the_cooldown_begins_anew)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_file_that_can_not_be_written_is_told_and_tried_again)
+TEST(a_file_that_can_not_be_written_is_told_and_tried_again)
 {
     struct gpu_rig r;
     char path[128];
@@ -197,18 +197,4 @@ START_TEST(a_file_that_can_not_be_written_is_told_and_tried_again)
     run_while(r.loop, gpu_watch_state(r.watch).state_fault.n > 0);
     ck_assert_str_eq(faults(&r, text), "cardpack-faults 1 boot-1\nGPU-1 48\n");
     gpu_rig_close(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_faults");
-    TCase *c = tcase_create("gpu_faults");
-    tcase_add_test(c, an_xid_outlives_a_restart_until_the_reset);
-    tcase_add_loop_test(c, a_reset_before_the_start_is_seen, 0, 3);
-    tcase_add_loop_test(c, a_card_that_can_not_be_described_keeps_its_fault, 0, 5);
-    tcase_add_loop_test(c, a_slice_that_can_not_be_described_keeps_its_index_and_fault, 0, 2);
-    tcase_add_test(c, the_cooldown_begins_anew);
-    tcase_add_test(c, a_file_that_can_not_be_written_is_told_and_tried_again);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

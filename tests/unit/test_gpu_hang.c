@@ -44,7 +44,7 @@ static void close_hanging(struct gpu_rig *r)
     world_close(&r->world);
 }
 
-START_TEST(an_init_that_hangs_is_told_and_recovers)
+TEST(an_init_that_hangs_is_told_and_recovers)
 {
     struct gpu_rig r;
     open_rig(&r, HANG);
@@ -57,7 +57,7 @@ START_TEST(an_init_that_hangs_is_told_and_recovers)
 }
 
 /* After a restart the cards of the state file are known. */
-START_TEST(an_init_that_hangs_leaves_the_known_cards_unusable)
+TEST(an_init_that_hangs_leaves_the_known_cards_unusable)
 {
     struct gpu_rig r;
     open_rig(&r, CARDS);
@@ -71,7 +71,7 @@ START_TEST(an_init_that_hangs_leaves_the_known_cards_unusable)
     close_hanging(&r);
 }
 
-START_TEST(a_later_call_that_hangs_makes_all_cards_unusable)
+TEST(a_later_call_that_hangs_makes_all_cards_unusable)
 {
     struct gpu_rig r;
     open_rig(&r, CARDS);
@@ -86,7 +86,7 @@ START_TEST(a_later_call_that_hangs_makes_all_cards_unusable)
 }
 
 /* A card that needs a reset got none by a hang. */
-START_TEST(a_hang_is_no_reset)
+TEST(a_hang_is_no_reset)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARDS);
@@ -107,7 +107,7 @@ START_TEST(a_hang_is_no_reset)
     gpu_rig_close(&r);
 }
 
-START_TEST(the_end_does_not_wait_for_a_call_that_hangs)
+TEST_EACH(the_end_does_not_wait_for_a_call_that_hangs, 2)
 {
     struct gpu_rig r;
     open_rig(&r, _i == 0 ? HANG : CARDS);
@@ -156,7 +156,7 @@ static void open_for_questions(struct gpu_rig *r, uint64_t ask_ms, uint64_t hang
     gpu_rig_until(r, "0=GPU-1 1=GPU-2");
 }
 
-START_TEST(a_question_is_answered)
+TEST(a_question_is_answered)
 {
     struct gpu_rig r;
     struct question q;
@@ -170,7 +170,7 @@ START_TEST(a_question_is_answered)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_question_that_hangs_is_answered_once)
+TEST(a_question_that_hangs_is_answered_once)
 {
     struct gpu_rig r;
     struct question q[2];
@@ -195,7 +195,7 @@ START_TEST(a_question_that_hangs_is_answered_once)
 }
 
 /* The time begins anew, and a question that was taken back has no end. */
-START_TEST(a_question_may_be_asked_again_and_taken_back)
+TEST(a_question_may_be_asked_again_and_taken_back)
 {
     struct gpu_rig r;
     struct question q[2];
@@ -233,7 +233,7 @@ static void ask_limit(struct gpu_rig *r, struct limit_question *q, uint32_t inde
 }
 
 /* The request for a limit has the same life: the time limit, the way back, and the end. */
-START_TEST(a_limit_that_hangs_is_answered_once)
+TEST(a_limit_that_hangs_is_answered_once)
 {
     struct gpu_rig r;
     struct limit_question q[4];
@@ -262,7 +262,7 @@ START_TEST(a_limit_that_hangs_is_answered_once)
     ck_assert_int_eq(q[3].request.base.result, ERR_UNAVAILABLE);
 }
 
-START_TEST(in_a_hang_a_question_is_answered_at_once)
+TEST(in_a_hang_a_question_is_answered_at_once)
 {
     struct gpu_rig r;
     struct question q;
@@ -277,7 +277,7 @@ START_TEST(in_a_hang_a_question_is_answered_at_once)
     close_hanging(&r);
 }
 
-START_TEST(the_end_answers_what_is_under_way)
+TEST(the_end_answers_what_is_under_way)
 {
     struct gpu_rig r;
     struct question q[3];
@@ -295,23 +295,4 @@ START_TEST(the_end_answers_what_is_under_way)
     ck_assert_int_eq(q[1].result, ERR_NOTFOUND);
     ck_assert_uint_eq(q[2].answers, 0);
     gpu_watch_cancel(&q[0].request.base); /* does nothing */
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_hang");
-    TCase *c = tcase_create("gpu_hang");
-    tcase_add_test(c, an_init_that_hangs_is_told_and_recovers);
-    tcase_add_test(c, an_init_that_hangs_leaves_the_known_cards_unusable);
-    tcase_add_test(c, a_later_call_that_hangs_makes_all_cards_unusable);
-    tcase_add_test(c, a_hang_is_no_reset);
-    tcase_add_loop_test(c, the_end_does_not_wait_for_a_call_that_hangs, 0, 2);
-    tcase_add_test(c, a_question_is_answered);
-    tcase_add_test(c, a_question_that_hangs_is_answered_once);
-    tcase_add_test(c, a_question_may_be_asked_again_and_taken_back);
-    tcase_add_test(c, a_limit_that_hangs_is_answered_once);
-    tcase_add_test(c, in_a_hang_a_question_is_answered_at_once);
-    tcase_add_test(c, the_end_answers_what_is_under_way);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -10,7 +10,7 @@ static struct gpu_health_rules rules_of(const char *disable, const char *enable)
     return gpu_health_rules(str_of(disable), str_of(enable), COOLDOWN, &bad);
 }
 
-START_TEST(each_xid_has_its_class)
+TEST_EACH(each_xid_has_its_class, 32)
 {
     static const struct {
         const char *disable;
@@ -55,7 +55,7 @@ START_TEST(each_xid_has_its_class)
     ck_assert_int_eq(gpu_health_xid_class(&rules, cases[_i].xid), cases[_i].class);
 }
 
-START_TEST(a_word_that_is_not_understood_is_named)
+TEST(a_word_that_is_not_understood_is_named)
 {
     struct str bad;
     struct gpu_health_rules rules =
@@ -67,7 +67,7 @@ START_TEST(a_word_that_is_not_understood_is_named)
     ck_assert_ptr_null(bad.p);
 }
 
-START_TEST(a_reset_and_the_cooldown_make_a_card_healthy_again)
+TEST(a_reset_and_the_cooldown_make_a_card_healthy_again)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -95,7 +95,7 @@ START_TEST(a_reset_and_the_cooldown_make_a_card_healthy_again)
     ck_assert_str_eq(h.reason, "");
 }
 
-START_TEST(a_new_fault_in_the_cooldown_starts_it_again)
+TEST(a_new_fault_in_the_cooldown_starts_it_again)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -110,7 +110,7 @@ START_TEST(a_new_fault_in_the_cooldown_starts_it_again)
     ck_assert_int_eq(h.level, GPU_HEALTHY);
 }
 
-START_TEST(each_poll_has_its_level)
+TEST_EACH(each_poll_has_its_level, 14)
 {
     static const struct {
         struct gpu_sample sample;
@@ -167,7 +167,7 @@ START_TEST(each_poll_has_its_level)
 }
 
 /* An XID that the table does not know: only the driver knows that the card needs a reset. */
-START_TEST(the_driver_says_until_when_a_card_needs_a_reset)
+TEST(the_driver_says_until_when_a_card_needs_a_reset)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -191,7 +191,7 @@ START_TEST(the_driver_says_until_when_a_card_needs_a_reset)
 }
 
 /* What an XID says of a reset, and from when on the card needs one. */
-START_TEST(an_xid_claims_no_reset_where_the_driver_tells)
+TEST(an_xid_claims_no_reset_where_the_driver_tells)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -223,7 +223,7 @@ START_TEST(an_xid_claims_no_reset_where_the_driver_tells)
 }
 
 /* By the table XID 74 needs a reset, by the driver it does not. */
-START_TEST(the_driver_says_that_a_card_needs_no_reset)
+TEST(the_driver_says_that_a_card_needs_no_reset)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -236,7 +236,7 @@ START_TEST(the_driver_says_that_a_card_needs_no_reset)
     ck_assert_int_eq(h.level, GPU_HEALTHY);
 }
 
-START_TEST(some_other_error_must_last)
+TEST(some_other_error_must_last)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -251,7 +251,7 @@ START_TEST(some_other_error_must_last)
     ck_assert_str_eq(h.reason, "NVML error 999 (Unknown Error)");
 }
 
-START_TEST(fewer_errors_than_before_are_a_reset)
+TEST(fewer_errors_than_before_are_a_reset)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -266,7 +266,7 @@ START_TEST(fewer_errors_than_before_are_a_reset)
     ck_assert_int_eq(h.level, GPU_HEALTHY); /* it has answered for longer than the cooldown */
 }
 
-START_TEST(a_warning_ends_and_a_missing_card_does_not)
+TEST(a_warning_ends_and_a_missing_card_does_not)
 {
     struct gpu_health_rules rules = rules_of(NULL, NULL);
     struct gpu_health h = {.level = GPU_HEALTHY};
@@ -285,23 +285,4 @@ START_TEST(a_warning_ends_and_a_missing_card_does_not)
     (void)gpu_health_poll(&h, &rules, &good, 2000 + 2 * COOLDOWN);
     ck_assert_int_eq(h.level, GPU_HEALTHY);
     ck_assert(!gpu_health_xid(&h, &rules, 31, 3));
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_health");
-    TCase *c = tcase_create("gpu_health");
-    tcase_add_loop_test(c, each_xid_has_its_class, 0, 32);
-    tcase_add_test(c, a_word_that_is_not_understood_is_named);
-    tcase_add_test(c, a_reset_and_the_cooldown_make_a_card_healthy_again);
-    tcase_add_test(c, a_new_fault_in_the_cooldown_starts_it_again);
-    tcase_add_loop_test(c, each_poll_has_its_level, 0, 14);
-    tcase_add_test(c, the_driver_says_until_when_a_card_needs_a_reset);
-    tcase_add_test(c, an_xid_claims_no_reset_where_the_driver_tells);
-    tcase_add_test(c, the_driver_says_that_a_card_needs_no_reset);
-    tcase_add_test(c, some_other_error_must_last);
-    tcase_add_test(c, fewer_errors_than_before_are_a_reset);
-    tcase_add_test(c, a_warning_ends_and_a_missing_card_does_not);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -67,7 +67,7 @@ static void match(struct gpu_identity *id, const char *cards, const char *expect
     ck_assert_str_is(buf_str(&b), expected);
 }
 
-START_TEST(an_index_stays_with_its_card)
+TEST_EACH(an_index_stays_with_its_card, 14)
 {
     static const struct {
         const char *scans[4];
@@ -108,7 +108,7 @@ START_TEST(an_index_stays_with_its_card)
     gpu_identity_done(&id);
 }
 
-START_TEST(the_file_has_what_was_written)
+TEST(the_file_has_what_was_written)
 {
     char folder[] = "/tmp/gpu_identity.XXXXXX";
     char path[64];
@@ -144,7 +144,7 @@ START_TEST(the_file_has_what_was_written)
     ck_assert_int_eq(rmdir(folder), 0); /* no temporary file is left */
 }
 
-START_TEST(a_file_that_cannot_be_written_keeps_its_content)
+TEST(a_file_that_cannot_be_written_keeps_its_content)
 {
     struct err e = ERR_INIT;
     struct gpu_identity id = {.n = 0};
@@ -152,7 +152,7 @@ START_TEST(a_file_that_cannot_be_written_keeps_its_content)
     ck_assert_ptr_nonnull(strstr(e.text, "/proc/none/cards"));
 }
 
-START_TEST(a_damaged_file_is_refused)
+TEST_EACH(a_damaged_file_is_refused, 15)
 {
     static const struct {
         const char *text;
@@ -184,7 +184,7 @@ START_TEST(a_damaged_file_is_refused)
 }
 
 /* Two records are vacant, and there are two cards and two slices too many. */
-START_TEST(cards_without_an_index_are_counted)
+TEST(cards_without_an_index_are_counted)
 {
     struct gpu_found found[16];
     struct gpu_identity id = {.n = 0};
@@ -238,21 +238,7 @@ static enum errc match_and_write(void *ctx)
     return code;
 }
 
-START_TEST(without_memory_it_fails)
+TEST(without_memory_it_fails)
 {
     ck_assert_uint_gt(fail_alloc_each(match_and_write, NULL), 3);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_identity");
-    TCase *c = tcase_create("gpu_identity");
-    tcase_add_loop_test(c, an_index_stays_with_its_card, 0, 14);
-    tcase_add_test(c, cards_without_an_index_are_counted);
-    tcase_add_test(c, the_file_has_what_was_written);
-    tcase_add_test(c, a_file_that_cannot_be_written_keeps_its_content);
-    tcase_add_loop_test(c, a_damaged_file_is_refused, 0, 15);
-    tcase_add_test(c, without_memory_it_fails);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -57,7 +57,7 @@ static void stays_open(struct gpu_rig *r)
     ck_assert(!gpu_watch_state(r->watch).rests);
 }
 
-START_TEST(the_driver_is_closed_until_the_reset)
+TEST(the_driver_is_closed_until_the_reset)
 {
     struct gpu_rig r;
     open_rig(&r, CARD("1") GOOD CARD("2") GOOD, 20, "1=GPU-1 2=GPU-2");
@@ -75,7 +75,7 @@ START_TEST(the_driver_is_closed_until_the_reset)
 }
 
 /* The state of a card, and whether a reset of the card mends that. */
-START_TEST(what_a_reset_of_the_card_mends)
+TEST_EACH(what_a_reset_of_the_card_mends, 11)
 {
     static const struct {
         const char *world;
@@ -109,7 +109,7 @@ START_TEST(what_a_reset_of_the_card_mends)
 }
 
 /* NVML tells no more of the card than that, not even its UUID, or all but its memory. */
-START_TEST(a_card_that_requires_a_reset_at_the_start)
+TEST_EACH(a_card_that_requires_a_reset_at_the_start, 2)
 {
     static const struct {
         const char *world;
@@ -137,7 +137,7 @@ START_TEST(a_card_that_requires_a_reset_at_the_start)
 }
 
 /* The same at the very first start: no record may be the card's, so no pod uses it. */
-START_TEST(a_card_without_a_record_that_requires_a_reset)
+TEST_EACH(a_card_without_a_record_that_requires_a_reset, 2)
 {
     static const char *const how[] = {
         CARD("1") "error=16\n" CARD("2") GOOD,
@@ -154,7 +154,7 @@ START_TEST(a_card_without_a_record_that_requires_a_reset)
 }
 
 /* A driver that does not say what a card needs stays open: of the other cards only XIDs tell. */
-START_TEST(an_older_driver_stays_open_for_the_other_cards)
+TEST(an_older_driver_stays_open_for_the_other_cards)
 {
     struct gpu_rig r;
     open_rig(&r, CARD("1") "\n" CARD("2") "error=16\n", 20, "1=GPU-1");
@@ -165,7 +165,7 @@ START_TEST(an_older_driver_stays_open_for_the_other_cards)
 }
 
 /* A slice of the card may be the one that pods use. */
-START_TEST(a_slice_that_requires_a_reset_at_the_start)
+TEST_EACH(a_slice_that_requires_a_reset_at_the_start, 2)
 {
 #define SLICE(n, more) "slice uuid=MIG-" n " profile=1g.5gb gi=" n " ci=0 mib=4864 " more "\n"
     static const char *const how[] = {
@@ -188,7 +188,7 @@ START_TEST(a_slice_that_requires_a_reset_at_the_start)
 
 /* The slice has no record, but pods use another slice of its card, so that the card can't be reset.
  */
-START_TEST(a_slice_without_a_record_that_requires_a_reset)
+TEST(a_slice_without_a_record_that_requires_a_reset)
 {
     struct gpu_rig r;
     open_rig(&r, CARD("3") "mig=1\n" SLICE("1", "error=16") SLICE("2", "") CARD("9") GOOD, 20,
@@ -199,7 +199,7 @@ START_TEST(a_slice_without_a_record_that_requires_a_reset)
 }
 
 /* Of an older driver, which begins to count anew when a card that is lost has NVML opened again. */
-START_TEST(a_count_that_begins_anew_with_nvml_is_no_reset)
+TEST(a_count_that_begins_anew_with_nvml_is_no_reset)
 {
     struct gpu_rig r;
     open_rig(&r, CARD("1") "ecc=1 anew=1\n" CARD("2") "\n", 20, "1=GPU-1~ 2=GPU-2");
@@ -214,7 +214,7 @@ START_TEST(a_count_that_begins_anew_with_nvml_is_no_reset)
 }
 
 /* All slices of the card are to be free of pods; a card that is gone is reset by nobody. */
-START_TEST(slices_and_cards_that_are_gone)
+TEST(slices_and_cards_that_are_gone)
 {
 #define SLICES                                             \
     "slice uuid=MIG-1 profile=1g.5gb gi=1 ci=0 mib=4864\n" \
@@ -247,7 +247,7 @@ static void answered(struct gpu_usage_request *r)
 }
 
 /* A request waits for the next look at the cards, for longer than ask_ms. */
-START_TEST(requests_are_answered_meanwhile)
+TEST(requests_are_answered_meanwhile)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "recovery=1\n" CARD("2") GOOD);
@@ -263,29 +263,10 @@ START_TEST(requests_are_answered_meanwhile)
     gpu_rig_close(&r);
 }
 
-START_TEST(the_end_does_not_wait_for_the_next_look)
+TEST(the_end_does_not_wait_for_the_next_look)
 {
     struct gpu_rig r;
     open_rig(&r, CARD("1") "recovery=1\n", HOUR_MS, "1=GPU-1!");
     until_reset(&r, CARD("1") GOOD);
     gpu_rig_close(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_reset");
-    TCase *c = tcase_create("gpu_reset");
-    tcase_add_test(c, the_driver_is_closed_until_the_reset);
-    tcase_add_loop_test(c, what_a_reset_of_the_card_mends, 0, 11);
-    tcase_add_loop_test(c, a_card_that_requires_a_reset_at_the_start, 0, 2);
-    tcase_add_loop_test(c, a_card_without_a_record_that_requires_a_reset, 0, 2);
-    tcase_add_test(c, an_older_driver_stays_open_for_the_other_cards);
-    tcase_add_test(c, a_slice_without_a_record_that_requires_a_reset);
-    tcase_add_loop_test(c, a_slice_that_requires_a_reset_at_the_start, 0, 2);
-    tcase_add_test(c, a_count_that_begins_anew_with_nvml_is_no_reset);
-    tcase_add_test(c, slices_and_cards_that_are_gone);
-    tcase_add_test(c, requests_are_answered_meanwhile);
-    tcase_add_test(c, the_end_does_not_wait_for_the_next_look);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -6,7 +6,7 @@
 #define CARD(n)       "card uuid=GPU-" n " name=A100 bus=" n " minor=" n " mib=40960 "
 #define EVENT(n, xid) "event number=" n " uuid=GPU-1 xid=" xid "\n"
 
-START_TEST(an_xid_reaches_the_list)
+TEST(an_xid_reaches_the_list)
 {
     struct gpu_rig r;
     size_t n = 0;
@@ -22,7 +22,7 @@ START_TEST(an_xid_reaches_the_list)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_missing_library_is_a_state)
+TEST(a_missing_library_is_a_state)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, "");
@@ -33,7 +33,7 @@ START_TEST(a_missing_library_is_a_state)
 }
 
 /* What one XID, and then the health checks that are switched off, do to a card. */
-START_TEST(each_xid_has_its_effect)
+TEST_EACH(each_xid_has_its_effect, 24)
 {
     static const struct {
         const char *xid;
@@ -71,7 +71,7 @@ START_TEST(each_xid_has_its_effect)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_card_with_an_xid_recovers_after_its_reset)
+TEST(a_card_with_an_xid_recovers_after_its_reset)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\n");
@@ -94,7 +94,7 @@ START_TEST(a_card_with_an_xid_recovers_after_its_reset)
 }
 
 /* XIDs 140 to 154, of newer drivers: by the XID alone the card would be back after the cooldown. */
-START_TEST(a_card_is_unhealthy_until_the_driver_asks_for_no_reset)
+TEST(a_card_is_unhealthy_until_the_driver_asks_for_no_reset)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "recovery=0\n");
@@ -117,7 +117,7 @@ START_TEST(a_card_is_unhealthy_until_the_driver_asks_for_no_reset)
     gpu_rig_close(&r);
 }
 
-START_TEST(after_an_xid_the_driver_is_asked_soon)
+TEST(after_an_xid_the_driver_is_asked_soon)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "recovery=0\n");
@@ -130,7 +130,7 @@ START_TEST(after_an_xid_the_driver_is_asked_soon)
     gpu_rig_close(&r);
 }
 
-START_TEST(rows_are_warned_of_or_make_a_card_unhealthy)
+TEST(rows_are_warned_of_or_make_a_card_unhealthy)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\n" CARD("2") "\n");
@@ -151,7 +151,7 @@ START_TEST(rows_are_warned_of_or_make_a_card_unhealthy)
     gpu_rig_close(&r);
 }
 
-START_TEST(without_events_the_cards_are_polled)
+TEST(without_events_the_cards_are_polled)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\nno-events\n");
@@ -167,7 +167,7 @@ START_TEST(without_events_the_cards_are_polled)
 }
 
 /* A poll takes longer than the time between two. */
-START_TEST(with_a_slow_driver_events_are_heard)
+TEST(with_a_slow_driver_events_are_heard)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\nslow ms=3\n");
@@ -179,7 +179,7 @@ START_TEST(with_a_slow_driver_events_are_heard)
     gpu_rig_close(&r);
 }
 
-START_TEST(a_driver_that_is_not_there_is_tried_again)
+TEST(a_driver_that_is_not_there_is_tried_again)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, "init error=9\n");
@@ -199,7 +199,7 @@ START_TEST(a_driver_that_is_not_there_is_tried_again)
 
 /* The driver was unloaded, which resets the cards; or a call failed, which does not, whatever NVML
  * says of a driver that is in the kernel. */
-START_TEST(only_a_driver_that_was_unloaded_has_reset_the_cards)
+TEST(only_a_driver_that_was_unloaded_has_reset_the_cards)
 {
     struct gpu_rig r;
     char module[sizeof(r.world.dir) + 16];
@@ -244,7 +244,7 @@ static bool fail_next_scan(void *ctx, uint32_t index)
     return true;
 }
 
-START_TEST(a_lack_of_memory_is_no_longer_told_when_it_has_passed)
+TEST(a_lack_of_memory_is_no_longer_told_when_it_has_passed)
 {
     struct gpu_rig r;
     bool fails = false;
@@ -267,7 +267,7 @@ START_TEST(a_lack_of_memory_is_no_longer_told_when_it_has_passed)
 }
 
 /* The thread has no memory when the event comes; polls would find nothing. */
-START_TEST(an_xid_waits_for_memory)
+TEST(an_xid_waits_for_memory)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\n");
@@ -289,7 +289,7 @@ static void count_downs(void *ctx)
     downs += gpu_watch_state(r->watch).phase == GPU_WATCH_NO_DRIVER;
 }
 
-START_TEST(a_poll_without_memory_says_nothing_about_the_cards)
+TEST(a_poll_without_memory_says_nothing_about_the_cards)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\n");
@@ -325,7 +325,7 @@ static bool always(void *ctx, uint32_t index)
     return true;
 }
 
-START_TEST(a_card_too_many_is_left_out_and_the_others_are_watched)
+TEST(a_card_too_many_is_left_out_and_the_others_are_watched)
 {
     struct gpu_rig r;
     gpu_rig_open(&r, CARD("1") "\n" CARD("5000") "\n");
@@ -340,27 +340,4 @@ START_TEST(a_card_too_many_is_left_out_and_the_others_are_watched)
     world_write(&r.world, CARD("1") "\n" CARD("5000") "\n" EVENT("1", "79"));
     run_while(r.loop, gpu_watch_find(r.watch, 1)->health != GPU_UNHEALTHY);
     gpu_rig_close(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("gpu_watch");
-    TCase *c = tcase_create("gpu_watch");
-    tcase_add_test(c, an_xid_reaches_the_list);
-    tcase_add_test(c, a_missing_library_is_a_state);
-    tcase_add_loop_test(c, each_xid_has_its_effect, 0, 24);
-    tcase_add_test(c, a_card_with_an_xid_recovers_after_its_reset);
-    tcase_add_test(c, a_card_is_unhealthy_until_the_driver_asks_for_no_reset);
-    tcase_add_test(c, after_an_xid_the_driver_is_asked_soon);
-    tcase_add_test(c, rows_are_warned_of_or_make_a_card_unhealthy);
-    tcase_add_test(c, without_events_the_cards_are_polled);
-    tcase_add_test(c, with_a_slow_driver_events_are_heard);
-    tcase_add_test(c, a_driver_that_is_not_there_is_tried_again);
-    tcase_add_test(c, only_a_driver_that_was_unloaded_has_reset_the_cards);
-    tcase_add_test(c, a_lack_of_memory_is_no_longer_told_when_it_has_passed);
-    tcase_add_test(c, an_xid_waits_for_memory);
-    tcase_add_test(c, a_poll_without_memory_says_nothing_about_the_cards);
-    tcase_add_test(c, a_card_too_many_is_left_out_and_the_others_are_watched);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -32,7 +32,7 @@ static void tear_down(void)
         grpc_request_done(&(a)->request);                                                   \
     } while (0)
 
-START_TEST(test_echo)
+TEST(test_echo)
 {
     struct ask a;
     ask_now(&rig, &a, "/t/Echo", STR("hello"));
@@ -43,7 +43,7 @@ START_TEST(test_echo)
 }
 
 /* Longer than a frame, than the windows, and than a socket holds. */
-START_TEST(test_large)
+TEST(test_large)
 {
     static const size_t sizes[] = {16379, 16384, 65530, 1 << 20, 12 << 20};
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -60,7 +60,7 @@ START_TEST(test_large)
     }
 }
 
-START_TEST(test_errors)
+TEST(test_errors)
 {
     struct ask a;
     char text[2000];
@@ -82,7 +82,7 @@ START_TEST(test_errors)
     assert_failed(&a, ERR_SYNTAX, "no message");
 }
 
-START_TEST(test_parallel)
+TEST(test_parallel)
 {
     struct ask asks[2 * LIMIT_GRPC_CALLS]; /* more than the server allows at the same time */
     for (size_t i = 0; i < COUNT_OF(asks); i++)
@@ -93,7 +93,7 @@ START_TEST(test_parallel)
     }
 }
 
-START_TEST(test_deadline)
+TEST(test_deadline)
 {
     struct ask a = {
         .request = {.path = "/t/Keep", .message = STR("x"), .timeout_ms = 20, .on_done = ask_done}};
@@ -104,7 +104,7 @@ START_TEST(test_deadline)
     grpc_request_done(&a.request);
 }
 
-START_TEST(test_cancel)
+TEST(test_cancel)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Keep", STR("x")); /* not even sent */
@@ -130,7 +130,7 @@ START_TEST(test_cancel)
     other = grpc_client_free(other);
 }
 
-START_TEST(test_kept)
+TEST(test_kept)
 {
     struct ask a[3];
     for (size_t i = 0; i < COUNT_OF(a); i++)
@@ -154,7 +154,7 @@ START_TEST(test_kept)
 }
 
 /* An error behind messages of a stream comes in its trailers. */
-START_TEST(test_fail_behind_messages)
+TEST(test_fail_behind_messages)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Keep", STR("x"));
@@ -167,7 +167,7 @@ START_TEST(test_fail_behind_messages)
     assert_failed(&a, ERR_INTERNAL, "data loss: no more");
 }
 
-START_TEST(test_limits)
+TEST(test_limits)
 {
     struct ask a;
     char text[1001];
@@ -203,7 +203,7 @@ START_TEST(test_limits)
     assert_failed(&a, ERR_UNAVAILABLE, "the server reset the request (ENHANCE_YOUR_CALM)");
 }
 
-START_TEST(test_server_ends)
+TEST(test_server_ends)
 {
     struct ask a;
     struct err e = ERR_INIT;
@@ -221,7 +221,7 @@ START_TEST(test_server_ends)
     assert_answer(&a, "x");
 }
 
-START_TEST(test_client_ends)
+TEST(test_client_ends)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Keep", STR("x"));
@@ -231,7 +231,7 @@ START_TEST(test_client_ends)
     ck_assert(!a.done);
 }
 
-START_TEST(test_socket)
+TEST(test_socket)
 {
     struct err e = ERR_INIT;
     struct stat st;
@@ -267,7 +267,7 @@ START_TEST(test_socket)
     ck_assert_ok(rig_serve(&rig, &e), &e);
 }
 
-START_TEST(test_paths)
+TEST(test_paths)
 {
     char path[200];
     struct err e = ERR_INIT;
@@ -307,7 +307,7 @@ static enum errc one_call(void *ctx)
     return hit ? ERR_NOMEM : code;
 }
 
-START_TEST(test_no_memory)
+TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(one_call, NULL), 10);
 }
@@ -341,7 +341,7 @@ static enum errc one_stream(void *ctx)
     return hit ? ERR_NOMEM : code;
 }
 
-START_TEST(test_stream_without_memory)
+TEST(test_stream_without_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(one_stream, NULL), 10);
 }
@@ -362,7 +362,7 @@ static enum errc call_after_call(void *ctx)
     return code;
 }
 
-START_TEST(test_recovers_from_no_memory)
+TEST(test_recovers_from_no_memory)
 {
     struct ask a;
     ask_now(&rig, &a, "/t/Echo", STR("text"));
@@ -372,25 +372,7 @@ START_TEST(test_recovers_from_no_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("grpc");
-    TCase *t = tcase_create("grpc");
+    TCase *t = unit_case("grpc");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_echo);
-    tcase_add_test(t, test_large);
-    tcase_add_test(t, test_errors);
-    tcase_add_test(t, test_parallel);
-    tcase_add_test(t, test_deadline);
-    tcase_add_test(t, test_cancel);
-    tcase_add_test(t, test_kept);
-    tcase_add_test(t, test_fail_behind_messages);
-    tcase_add_test(t, test_limits);
-    tcase_add_test(t, test_server_ends);
-    tcase_add_test(t, test_client_ends);
-    tcase_add_test(t, test_socket);
-    tcase_add_test(t, test_paths);
-    tcase_add_test(t, test_no_memory);
-    tcase_add_test(t, test_stream_without_memory);
-    tcase_add_test(t, test_recovers_from_no_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -78,7 +78,7 @@ static void end(struct ask *a, enum errc code, const char *part)
     run_turns(rig.loop, 3);
 }
 
-START_TEST(test_request)
+TEST(test_request)
 {
     struct ask a;
     begin(&a);
@@ -100,7 +100,7 @@ START_TEST(test_request)
 }
 
 /* The answer to one request: HEADERS, perhaps DATA, perhaps trailers. */
-START_TEST(test_answers)
+TEST(test_answers)
 {
     static const struct {
         const char *head;
@@ -154,7 +154,7 @@ START_TEST(test_answers)
     }
 }
 
-START_TEST(test_large_answer_headers)
+TEST(test_large_answer_headers)
 {
     static char head[20000] = HEAD "x: ";
     struct ask a;
@@ -166,7 +166,7 @@ START_TEST(test_large_answer_headers)
     end(&a, ERR_LIMIT, "the headers of the answer are too large");
 }
 
-START_TEST(test_reset)
+TEST(test_reset)
 {
     for (uint32_t code = 0; code <= NGHTTP2_HTTP_1_1_REQUIRED + 1; code++) {
         struct ask a;
@@ -178,7 +178,7 @@ START_TEST(test_reset)
 
 /* The request that GOAWAY leaves out fails at once; one that it keeps is answered, and a new one
  * gets a new connection. */
-START_TEST(test_goaway)
+TEST(test_goaway)
 {
     struct ask a;
     struct ask b;
@@ -203,7 +203,7 @@ START_TEST(test_goaway)
     h2_close(&peer);
 }
 
-START_TEST(test_goaway_before_the_answer_of_settings)
+TEST(test_goaway_before_the_answer_of_settings)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Echo", STR("hi"));
@@ -214,7 +214,7 @@ START_TEST(test_goaway_before_the_answer_of_settings)
 }
 
 /* Neither SETTINGS nor anything else comes. */
-START_TEST(test_silent_server)
+TEST(test_silent_server)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Echo", STR("hi"));
@@ -229,7 +229,7 @@ START_TEST(test_silent_server)
     h2_close(&peer);
 }
 
-START_TEST(test_no_http2)
+TEST(test_no_http2)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Echo", STR("hi"));
@@ -238,7 +238,7 @@ START_TEST(test_no_http2)
     end(&a, ERR_UNAVAILABLE, "the connection was lost: ");
 }
 
-START_TEST(test_closed_at_once)
+TEST(test_closed_at_once)
 {
     struct ask a;
     ask_start(&rig, &a, "/t/Echo", STR("hi"));
@@ -247,7 +247,7 @@ START_TEST(test_closed_at_once)
     assert_result(&a, ERR_UNAVAILABLE, "the connection was lost: ");
 }
 
-START_TEST(test_not_connected)
+TEST(test_not_connected)
 {
     struct ask a;
     (void)close(listener);
@@ -260,7 +260,7 @@ START_TEST(test_not_connected)
 }
 
 /* The answer comes while the request still waits for a window. */
-START_TEST(test_early_answer)
+TEST(test_early_answer)
 {
     static char large[200000];
     struct ask a;
@@ -276,20 +276,7 @@ START_TEST(test_early_answer)
 
 int main(void)
 {
-    Suite *suite = suite_create("grpc_client_wire");
-    TCase *t = tcase_create("grpc_client_wire");
+    TCase *t = unit_case("grpc_client_wire");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_request);
-    tcase_add_test(t, test_answers);
-    tcase_add_test(t, test_large_answer_headers);
-    tcase_add_test(t, test_reset);
-    tcase_add_test(t, test_goaway);
-    tcase_add_test(t, test_goaway_before_the_answer_of_settings);
-    tcase_add_test(t, test_silent_server);
-    tcase_add_test(t, test_no_http2);
-    tcase_add_test(t, test_closed_at_once);
-    tcase_add_test(t, test_not_connected);
-    tcase_add_test(t, test_early_answer);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -85,7 +85,7 @@ static void assert_code(const struct h2_frame *f, size_t at, uint32_t code)
     ck_assert_uint_eq(h2_u32(f->text + at), code);
 }
 
-START_TEST(test_preface)
+TEST(test_preface)
 {
     struct h2_peer web;
     h2_connect(&web, rig.loop, rig.socket);
@@ -96,7 +96,7 @@ START_TEST(test_preface)
     assert_echo(&peer, 1, "hi");
 }
 
-START_TEST(test_large_frame)
+TEST(test_large_frame)
 {
     h2_put_headers(&peer, 0, 1, KEEP);
     h2_put_frame_head(&peer, H2_FRAME_BYTES + 1, NGHTTP2_DATA, 0, 1);
@@ -105,7 +105,7 @@ START_TEST(test_large_frame)
     ck_assert_uint_eq(rig.handled + rig.gone, 0);
 }
 
-START_TEST(test_heads)
+TEST(test_heads)
 {
     static const struct {
         const char *head;
@@ -141,7 +141,7 @@ START_TEST(test_heads)
     ck_assert_uint_eq(rig.n_kept, 0);
 }
 
-START_TEST(test_good_heads)
+TEST(test_good_heads)
 {
     static const char *const heads[] = {
         ORDINARY GRPC,
@@ -165,7 +165,7 @@ START_TEST(test_good_heads)
 }
 
 /* Deadlines by the clock of the loop, which the test moves. */
-START_TEST(test_deadlines)
+TEST(test_deadlines)
 {
     static const struct {
         const char *head;
@@ -192,7 +192,7 @@ START_TEST(test_deadlines)
     ck_assert_uint_eq(rig.gone, COUNT_OF(cases));
 }
 
-START_TEST(test_malformed_headers)
+TEST(test_malformed_headers)
 {
     static const char *const heads[] = {
         ORDINARY GRPC "Upper: x\n",
@@ -210,7 +210,7 @@ START_TEST(test_malformed_headers)
     assert_echo(&peer, 99, "hi");
 }
 
-START_TEST(test_large_headers)
+TEST(test_large_headers)
 {
     static char head[20000];
     static const char begin_of_last[] = ORDINARY GRPC "x: ";
@@ -227,7 +227,7 @@ START_TEST(test_large_headers)
 }
 
 /* Each is refused before its stream has ended, so that RST_STREAM follows. */
-START_TEST(test_messages)
+TEST(test_messages)
 {
     static const struct {
         char flag;
@@ -258,7 +258,7 @@ START_TEST(test_messages)
     ck_assert_uint_eq(rig.handled, 0);
 }
 
-START_TEST(test_cut_messages)
+TEST(test_cut_messages)
 {
     struct str whole = STR("\0\0\0\0\2hi");
     for (uint32_t n = 0; n < whole.n; n++) {
@@ -277,7 +277,7 @@ START_TEST(test_cut_messages)
     assert_echo(&peer, 101, "hi");
 }
 
-START_TEST(test_reset)
+TEST(test_reset)
 {
     ask(&peer, 1, KEEP);
     run_while(rig.loop, rig.n_kept == 0);
@@ -293,7 +293,7 @@ START_TEST(test_reset)
     ck_assert(!h2_has(&peer, NGHTTP2_HEADERS, 3));
 }
 
-START_TEST(test_goaway)
+TEST(test_goaway)
 {
     ask(&peer, 1, KEEP);
     run_while(rig.loop, rig.n_kept == 0);
@@ -306,7 +306,7 @@ START_TEST(test_goaway)
     raw_conn_await_end(&peer.conn);
 }
 
-START_TEST(test_ping)
+TEST(test_ping)
 {
     h2_put_frame(&peer, NGHTTP2_PING, 0, 0, STR("12345678"));
     const struct h2_frame *f = h2_await(&peer, NGHTTP2_PING, NGHTTP2_FLAG_ACK, 0, 1);
@@ -314,7 +314,7 @@ START_TEST(test_ping)
     (void)h2_await(&peer, NGHTTP2_SETTINGS, NGHTTP2_FLAG_ACK, 0, 1);
 }
 
-START_TEST(test_tiny_window)
+TEST(test_tiny_window)
 {
     struct buf all;
     buf_init(&all, 100);
@@ -334,7 +334,7 @@ START_TEST(test_tiny_window)
 }
 
 /* A window that grows beyond what HTTP/2 allows ends the stream, or all. */
-START_TEST(test_window_overflow)
+TEST(test_window_overflow)
 {
     ask(&peer, 1, KEEP);
     run_while(rig.loop, rig.n_kept == 0);
@@ -356,7 +356,7 @@ static void keep_with_unsent(size_t n)
     free(bytes);
 }
 
-START_TEST(test_client_never_reads)
+TEST(test_client_never_reads)
 {
     peer.conn.deaf = true;
     keep_with_unsent(8 << 20);
@@ -367,7 +367,7 @@ START_TEST(test_client_never_reads)
     ck_assert_uint_eq(rig.gone, 1);
 }
 
-START_TEST(test_window_never_grows)
+TEST(test_window_never_grows)
 {
     h2_put_setting(&peer, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 10);
     keep_with_unsent(100);
@@ -387,7 +387,7 @@ START_TEST(test_window_never_grows)
 
 static struct h2_peer crowd[LIMIT_GRPC_CONNECTIONS];
 
-START_TEST(test_connections)
+TEST(test_connections)
 {
     struct h2_peer late;
     for (size_t i = 1; i < COUNT_OF(crowd); i++) {
@@ -416,7 +416,7 @@ START_TEST(test_connections)
     ck_assert_uint_eq(rig.gone, COUNT_OF(crowd) - 1);
 }
 
-START_TEST(test_calls)
+TEST(test_calls)
 {
     uint32_t id = 1;
     for (unsigned i = 0; i < LIMIT_GRPC_CALLS; i++, id += 2)
@@ -433,7 +433,7 @@ START_TEST(test_calls)
 }
 
 /* After the client has ended its side, a stream goes on. */
-START_TEST(test_half_close)
+TEST(test_half_close)
 {
     ask(&peer, 1, KEEP);
     run_while(rig.loop, rig.n_kept == 0);
@@ -448,7 +448,7 @@ START_TEST(test_half_close)
 }
 
 /* A client that vanishes after each byte of a connection with two calls. */
-START_TEST(test_connection_ends_anywhere)
+TEST(test_connection_ends_anywhere)
 {
     struct h2_peer p;
     struct buf script;
@@ -478,29 +478,7 @@ START_TEST(test_connection_ends_anywhere)
 
 int main(void)
 {
-    Suite *suite = suite_create("grpc_wire");
-    TCase *t = tcase_create("grpc_wire");
+    TCase *t = unit_case("grpc_wire");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_preface);
-    tcase_add_test(t, test_large_frame);
-    tcase_add_test(t, test_heads);
-    tcase_add_test(t, test_good_heads);
-    tcase_add_test(t, test_deadlines);
-    tcase_add_test(t, test_malformed_headers);
-    tcase_add_test(t, test_large_headers);
-    tcase_add_test(t, test_messages);
-    tcase_add_test(t, test_cut_messages);
-    tcase_add_test(t, test_reset);
-    tcase_add_test(t, test_goaway);
-    tcase_add_test(t, test_ping);
-    tcase_add_test(t, test_tiny_window);
-    tcase_add_test(t, test_window_overflow);
-    tcase_add_test(t, test_client_never_reads);
-    tcase_add_test(t, test_window_never_grows);
-    tcase_add_test(t, test_connections);
-    tcase_add_test(t, test_calls);
-    tcase_add_test(t, test_half_close);
-    tcase_add_test(t, test_connection_ends_anywhere);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -98,7 +98,7 @@ static void compare(struct rig *r, const struct card_said *c)
 
 static const int64_t devcores[] = {0, 1, 10, 49, 50, 51, 99, 100, 101, 150, 200};
 
-START_TEST(no_card_is_given_that_hami_refuses)
+TEST_EACH(no_card_is_given_that_hami_refuses, COUNT_OF(devcores))
 {
     static const int64_t used_cores[] = {0, 1, 10, 50, 100};
     static const int64_t counts[] = {1, 2, 10};
@@ -121,7 +121,7 @@ START_TEST(no_card_is_given_that_hami_refuses)
 }
 
 /* The plugin writes the table again, as with another deviceCoreScaling. */
-START_TEST(another_devcore_counts_at_once)
+TEST(another_devcore_counts_at_once)
 {
     struct card_said c = {.health = true, .count = 10, .total_mem = 16};
     struct rig r;
@@ -133,14 +133,4 @@ START_TEST(another_devcore_counts_at_once)
         compare(&r, &c);
     }
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("hami_checks");
-    TCase *tc = tcase_create("hami_checks");
-    tcase_add_loop_test(tc, no_card_is_given_that_hami_refuses, 0, COUNT_OF(devcores));
-    tcase_add_test(tc, another_devcore_counts_at_once);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -99,7 +99,7 @@ static void same_shares(const struct share *a, uint32_t n, const struct plain_sh
     }
 }
 
-START_TEST(says_what_grants_come_to)
+TEST_EACH(says_what_grants_come_to, COUNT_OF(shares))
 {
     struct request r = read_request(&shares[_i].pod);
     struct placement p = {.n = 0};
@@ -146,7 +146,7 @@ static const struct {
     {{.whole = true}, 0, 0, 0},
 };
 
-START_TEST(says_what_a_share_costs)
+TEST_EACH(says_what_a_share_costs, COUNT_OF(charges))
 {
     struct share s = {.mem = charges[_i].mem};
     ck_assert_int_eq(share_charge(&charges[_i].request, &s, charges[_i].total), charges[_i].charge);
@@ -238,7 +238,7 @@ static const struct {
      {{0}}},
 };
 
-START_TEST(reads_where_a_bound_pod_is)
+TEST_EACH(reads_where_a_bound_pod_is, COUNT_OF(read))
 {
     struct request r = read_request(&read[_i].pod);
     struct placement p;
@@ -252,7 +252,7 @@ START_TEST(reads_where_a_bound_pod_is)
 }
 
 /* An annotation that large is scanned once, not once for each entry. */
-START_TEST(too_many_grants_are_none)
+TEST(too_many_grants_are_none)
 {
     enum {
         MANY = 10000
@@ -286,20 +286,7 @@ static enum errc make(void *ctx)
     return OK;
 }
 
-START_TEST(is_one_block)
+TEST(is_one_block)
 {
     ck_assert_uint_eq(fail_alloc_each(make, NULL), 1);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("holding");
-    TCase *tc = tcase_create("holding");
-    tcase_add_loop_test(tc, says_what_grants_come_to, 0, COUNT_OF(shares));
-    tcase_add_loop_test(tc, says_what_a_share_costs, 0, COUNT_OF(charges));
-    tcase_add_loop_test(tc, reads_where_a_bound_pod_is, 0, COUNT_OF(read));
-    tcase_add_test(tc, too_many_grants_are_none);
-    tcase_add_test(tc, is_one_block);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -92,7 +92,7 @@ static enum errc two_calls(struct loop *l)
     return code;
 }
 
-START_TEST(a_call_fails_alone_without_memory)
+TEST(a_call_fails_alone_without_memory)
 {
     struct loop *l = loop_make();
     for (size_t nth = 1;; nth++) {
@@ -110,7 +110,7 @@ START_TEST(a_call_fails_alone_without_memory)
     loop_free(l);
 }
 
-START_TEST(a_steady_load_allocates_nothing_of_ours)
+TEST(a_steady_load_allocates_nothing_of_ours)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -201,7 +201,7 @@ static enum http_outcome call_starved(struct loop *l, const char *path, size_t n
     return c.call.outcome;
 }
 
-START_TEST(a_request_is_never_sent_without_its_query)
+TEST(a_request_is_never_sent_without_its_query)
 {
     char path[64] = "/tmp/cardpack-http-XXXXXX";
     ck_assert_ptr_nonnull(mkdtemp(path));
@@ -229,11 +229,5 @@ START_TEST(a_request_is_never_sent_without_its_query)
 int main(void)
 {
     no_proxies();
-    Suite *s = suite_create("http_alloc");
-    TCase *c = tcase_create("http_alloc");
-    tcase_add_test(c, a_call_fails_alone_without_memory);
-    tcase_add_test(c, a_steady_load_allocates_nothing_of_ours);
-    tcase_add_test(c, a_request_is_never_sent_without_its_query);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

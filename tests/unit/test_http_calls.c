@@ -10,7 +10,7 @@ static void start(struct client_fixture *f, struct recorded_call *c, const char 
     http_call_start(f->client, &c->call);
 }
 
-START_TEST(connections_are_kept)
+TEST(connections_are_kept)
 {
     struct client_fixture f;
     client_fixture_open(&f);
@@ -28,7 +28,7 @@ START_TEST(connections_are_kept)
     client_fixture_close(&f);
 }
 
-START_TEST(many_at_once_in_any_order)
+TEST(many_at_once_in_any_order)
 {
     enum {
         N = 100
@@ -49,7 +49,7 @@ START_TEST(many_at_once_in_any_order)
     client_fixture_close(&f);
 }
 
-START_TEST(forgotten_connections_are_not_used_again)
+TEST(forgotten_connections_are_not_used_again)
 {
     struct client_fixture f;
     struct recorded_call stream;
@@ -95,7 +95,7 @@ static void again(struct recorded_call *c)
         http_call_start(f->client, &c->call);
 }
 
-START_TEST(on_done_may_start_it_again)
+TEST(on_done_may_start_it_again)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -122,7 +122,7 @@ static void free_it(struct recorded_call *c)
     free(c);
 }
 
-START_TEST(on_done_may_free_it)
+TEST(on_done_may_free_it)
 {
     struct client_fixture f;
     bool gone = false;
@@ -146,7 +146,7 @@ static void cancel_other(struct recorded_call *c)
 }
 
 /* Both are ready in the same turn; the first one to end cancels the other. */
-START_TEST(on_done_may_cancel_another)
+TEST(on_done_may_cancel_another)
 {
     struct client_fixture f;
     struct recorded_call c[2];
@@ -177,7 +177,7 @@ static void forget_all(struct recorded_call *c)
     http_client_forget_connections(f->client);
 }
 
-START_TEST(on_done_may_forget_connections)
+TEST(on_done_may_forget_connections)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -231,7 +231,7 @@ static struct recorded_call *upload(struct client_fixture *f, char **ret_body)
     return c;
 }
 
-START_TEST(a_canceled_call_is_gone)
+TEST_EACH(a_canceled_call_is_gone, STAGES)
 {
     struct client_fixture f;
     char *body = NULL;
@@ -256,7 +256,7 @@ START_TEST(a_canceled_call_is_gone)
     client_fixture_close(&f);
 }
 
-START_TEST(freeing_the_client_cancels)
+TEST_EACH(freeing_the_client_cancels, STAGES)
 {
     struct client_fixture f;
     char *body = NULL;
@@ -283,7 +283,7 @@ static void cancel_and_free_other(struct recorded_call *c)
 }
 
 /* Within on_chunk libcurl is running: the other call's memory is freed all the same. */
-START_TEST(a_chunk_may_cancel_another_call)
+TEST_EACH(a_chunk_may_cancel_another_call, 2)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -319,7 +319,7 @@ static void start_other(struct recorded_call *c)
         http_call_start(f->client, &other->call);
 }
 
-START_TEST(a_chunk_may_start_another_call)
+TEST(a_chunk_may_start_another_call)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -341,7 +341,7 @@ START_TEST(a_chunk_may_start_another_call)
     client_fixture_close(&f);
 }
 
-START_TEST(canceling_what_is_not_under_way_is_nothing)
+TEST(canceling_what_is_not_under_way_is_nothing)
 {
     struct http_call call = {0};
     http_call_cancel(&call);
@@ -352,20 +352,5 @@ START_TEST(canceling_what_is_not_under_way_is_nothing)
 int main(void)
 {
     no_proxies();
-    Suite *s = suite_create("http_calls");
-    TCase *c = tcase_create("http_calls");
-    tcase_add_test(c, connections_are_kept);
-    tcase_add_test(c, many_at_once_in_any_order);
-    tcase_add_test(c, forgotten_connections_are_not_used_again);
-    tcase_add_test(c, on_done_may_start_it_again);
-    tcase_add_test(c, on_done_may_free_it);
-    tcase_add_test(c, on_done_may_cancel_another);
-    tcase_add_test(c, on_done_may_forget_connections);
-    tcase_add_loop_test(c, a_canceled_call_is_gone, 0, STAGES);
-    tcase_add_loop_test(c, freeing_the_client_cancels, 0, STAGES);
-    tcase_add_loop_test(c, a_chunk_may_cancel_another_call, 0, 2);
-    tcase_add_test(c, a_chunk_may_start_another_call);
-    tcase_add_test(c, canceling_what_is_not_under_way_is_nothing);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -42,7 +42,7 @@ static const struct {
      "Content-Length: 2\r\n\r\n{}"},
 };
 
-START_TEST(a_request_on_the_wire)
+TEST_EACH(a_request_on_the_wire, COUNT_OF(requests))
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -75,7 +75,7 @@ START_TEST(a_request_on_the_wire)
 }
 
 /* The name is for TLS alone; the address gives the peer and the Host header. */
-START_TEST(a_tls_server_name_is_not_the_host)
+TEST(a_tls_server_name_is_not_the_host)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -95,7 +95,7 @@ START_TEST(a_tls_server_name_is_not_the_host)
     client_fixture_close(&f);
 }
 
-START_TEST(head_has_no_body)
+TEST(head_has_no_body)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -111,7 +111,7 @@ START_TEST(head_has_no_body)
     client_fixture_close(&f);
 }
 
-START_TEST(a_large_body_goes_whole)
+TEST(a_large_body_goes_whole)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -184,7 +184,7 @@ static const struct {
 
 #define REPLY_MAX 10
 
-START_TEST(an_answer_and_its_outcome)
+TEST_EACH(an_answer_and_its_outcome, COUNT_OF(answers))
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -230,7 +230,7 @@ static const struct {
     {"http://127.0.0.1/a\r\nX: y", ERR_SYNTAX},
 };
 
-START_TEST(what_cannot_be_sent_is_not_sent)
+TEST_EACH(what_cannot_be_sent_is_not_sent, COUNT_OF(nowhere))
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -246,7 +246,7 @@ START_TEST(what_cannot_be_sent_is_not_sent)
     client_fixture_close(&f);
 }
 
-START_TEST(plain_http_must_be_allowed)
+TEST(plain_http_must_be_allowed)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -261,7 +261,7 @@ START_TEST(plain_http_must_be_allowed)
     client_fixture_close(&f);
 }
 
-START_TEST(no_line_can_be_smuggled_in)
+TEST(no_line_can_be_smuggled_in)
 {
     struct client_fixture f;
     struct recorded_call c[2];
@@ -284,7 +284,7 @@ START_TEST(no_line_can_be_smuggled_in)
 }
 
 /* libcurl quotes a proxy's URL in its error about that URL. */
-START_TEST(a_proxy_keeps_its_password)
+TEST_EACH(a_proxy_keeps_its_password, 3)
 {
     static const char *const proxies[] = {
         "http://me:hunter2@127.0.0.1:99999",
@@ -310,7 +310,7 @@ START_TEST(a_proxy_keeps_its_password)
  * A TLS handshake with a server that does not speak TLS, or is silent: no byte of the request has
  * left. insecure: without the system's CAs the handshake would not even start.
  */
-START_TEST(a_failed_handshake_is_not_sent)
+TEST_EACH(a_failed_handshake_is_not_sent, 2)
 {
     struct http_client_settings s = {.user_agent = STR("unit/1"), .insecure = true};
     struct client_fixture f;
@@ -336,7 +336,7 @@ START_TEST(a_failed_handshake_is_not_sent)
  * libcurl repeats a request when a kept connection breaks. If the connection for the repetition is
  * refused, the first request may still have arrived.
  */
-START_TEST(a_retry_that_is_refused_is_not_not_sent)
+TEST(a_retry_that_is_refused_is_not_not_sent)
 {
     struct client_fixture f;
     struct recorded_call c[2];
@@ -366,7 +366,7 @@ START_TEST(a_retry_that_is_refused_is_not_not_sent)
  * libcurl would repeat any request when a kept connection breaks. A POST may have taken effect by
  * then, and the answer to a second copy would not show that.
  */
-START_TEST(a_post_is_not_sent_twice)
+TEST_EACH(a_post_is_not_sent_twice, 2)
 {
     struct client_fixture f;
     struct recorded_call c[2];
@@ -398,20 +398,5 @@ START_TEST(a_post_is_not_sent_twice)
 int main(void)
 {
     no_proxies();
-    Suite *s = suite_create("http_client");
-    TCase *c = tcase_create("http_client");
-    tcase_add_loop_test(c, a_request_on_the_wire, 0, COUNT_OF(requests));
-    tcase_add_test(c, a_tls_server_name_is_not_the_host);
-    tcase_add_test(c, head_has_no_body);
-    tcase_add_test(c, a_large_body_goes_whole);
-    tcase_add_loop_test(c, an_answer_and_its_outcome, 0, COUNT_OF(answers));
-    tcase_add_loop_test(c, what_cannot_be_sent_is_not_sent, 0, COUNT_OF(nowhere));
-    tcase_add_test(c, plain_http_must_be_allowed);
-    tcase_add_test(c, no_line_can_be_smuggled_in);
-    tcase_add_loop_test(c, a_proxy_keeps_its_password, 0, 3);
-    tcase_add_loop_test(c, a_failed_handshake_is_not_sent, 0, 2);
-    tcase_add_test(c, a_retry_that_is_refused_is_not_not_sent);
-    tcase_add_loop_test(c, a_post_is_not_sent_twice, 0, 2);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -8,7 +8,7 @@ static void later(const struct http_fixture *c, uint64_t *start_ns)
     *start_ns = c->last_ns;
 }
 
-START_TEST(every_answer_is_told)
+TEST(every_answer_is_told)
 {
     struct http_fixture c;
     struct raw_conn p;
@@ -44,7 +44,7 @@ static bool is_alone(void *ctx)
     return c->counts.open == 1;
 }
 
-START_TEST(connections_and_requests_are_counted)
+TEST(connections_and_requests_are_counted)
 {
     struct http_fixture c;
     struct raw_conn p;
@@ -85,7 +85,7 @@ static bool has_begun(void *ctx)
 }
 
 /* Far more than a socket's buffers take: it stays until the client reads. */
-START_TEST(bytes_that_have_not_left_are_counted)
+TEST(bytes_that_have_not_left_are_counted)
 {
     const size_t n = (size_t)32 << 20;
     struct http_fixture c;
@@ -108,7 +108,7 @@ START_TEST(bytes_that_have_not_left_are_counted)
     http_fixture_close(&c);
 }
 
-START_TEST(headers_can_be_asked_for)
+TEST(headers_can_be_asked_for)
 {
     struct http_fixture c;
     struct raw_conn p;
@@ -135,7 +135,7 @@ static unsigned nobody(void *ctx, const struct http_caller *caller)
     return 401;
 }
 
-START_TEST(who_is_not_admitted_is_counted)
+TEST(who_is_not_admitted_is_counted)
 {
     struct http_fixture c;
     struct raw_conn p;
@@ -150,17 +150,4 @@ START_TEST(who_is_not_admitted_is_counted)
     ck_assert_uint_eq(c.last_status, 401);
     raw_conn_close(&p);
     http_fixture_close(&c);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("http_counts");
-    TCase *t = tcase_create("http_counts");
-    tcase_add_test(t, every_answer_is_told);
-    tcase_add_test(t, connections_and_requests_are_counted);
-    tcase_add_test(t, bytes_that_have_not_left_are_counted);
-    tcase_add_test(t, headers_can_be_asked_for);
-    tcase_add_test(t, who_is_not_admitted_is_counted);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

@@ -70,7 +70,7 @@ static int come_and_go(struct http_fixture *s, const char *text, enum way way, e
     return fd;
 }
 
-START_TEST(half_a_request_ends_with_its_peer)
+TEST_EACH(half_a_request_ends_with_its_peer, COUNT_OF(halves) * WAYS * MOMENTS)
 {
     const char *text = halves[_i / (WAYS * MOMENTS)];
     struct http_fixture s;
@@ -103,7 +103,8 @@ static size_t read_plainly(int fd, char *bytes, size_t max)
 
 /* HTTP lets a client close its sending half after the request. It gets the answer, but the
  * connection is not kept. */
-START_TEST(whole_requests_are_answered_though_their_peer_has_shut_its_half)
+TEST_EACH(whole_requests_are_answered_though_their_peer_has_shut_its_half,
+          COUNT_OF(whole) * MOMENTS)
 {
     const char *text = whole[_i / MOMENTS];
     char answer[4096];
@@ -118,7 +119,7 @@ START_TEST(whole_requests_are_answered_though_their_peer_has_shut_its_half)
     http_fixture_close(&s);
 }
 
-START_TEST(pipelined_requests_before_the_end_are_all_answered)
+TEST(pipelined_requests_before_the_end_are_all_answered)
 {
     char answer[8192];
     struct http_fixture s;
@@ -137,7 +138,7 @@ START_TEST(pipelined_requests_before_the_end_are_all_answered)
 }
 
 /* As with a bind: the handler finishes and answers, even if the client's connection has ended. */
-START_TEST(a_handler_goes_on_when_its_peer_has_ended)
+TEST_EACH(a_handler_goes_on_when_its_peer_has_ended, WAYS)
 {
     char answer[4096];
     struct http_fixture s;
@@ -156,17 +157,4 @@ START_TEST(a_handler_goes_on_when_its_peer_has_ended)
     }
     ck_assert_uint_eq(s.counts.open, 0);
     http_fixture_close(&s);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_cut");
-    TCase *c = tcase_create("http_cut");
-    tcase_add_loop_test(c, half_a_request_ends_with_its_peer, 0, COUNT_OF(halves) * WAYS * MOMENTS);
-    tcase_add_loop_test(c, whole_requests_are_answered_though_their_peer_has_shut_its_half, 0,
-                        COUNT_OF(whole) * MOMENTS);
-    tcase_add_test(c, pipelined_requests_before_the_end_are_all_answered);
-    tcase_add_loop_test(c, a_handler_goes_on_when_its_peer_has_ended, 0, WAYS);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -85,7 +85,7 @@ static size_t turns_within(struct http_fixture *s, uint64_t ms)
 }
 
 /* A client waits in the listen queue and can't be accepted: the loop must not spin. */
-START_TEST(the_first_client_waits_without_a_spin)
+TEST(the_first_client_waits_without_a_spin)
 {
     struct http_fixture s;
     struct full f;
@@ -108,7 +108,7 @@ START_TEST(the_first_client_waits_without_a_spin)
 }
 
 /* libmicrohttpd accepts nothing until one of its connections ends: an idle one is closed. */
-START_TEST(a_connection_that_rests_gives_way)
+TEST(a_connection_that_rests_gives_way)
 {
     struct http_fixture s;
     struct full f;
@@ -135,7 +135,7 @@ START_TEST(a_connection_that_rests_gives_way)
 }
 
 /* A connection with a handler at work is not cut: the next client waits for its end. */
-START_TEST(a_busy_connection_is_not_cut)
+TEST(a_busy_connection_is_not_cut)
 {
     struct http_fixture s;
     struct full f;
@@ -161,7 +161,7 @@ START_TEST(a_busy_connection_is_not_cut)
 }
 
 /* When the server stops listening, nothing remains of a client that could not be accepted. */
-START_TEST(a_server_ends_while_a_client_waits)
+TEST(a_server_ends_while_a_client_waits)
 {
     struct http_fixture s;
     struct full f;
@@ -175,16 +175,4 @@ START_TEST(a_server_ends_while_a_client_waits)
     ck_assert_int_eq(close(p.fd.fd), 0);
     buf_done(&p.in);
     buf_done(&p.out);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_descriptors");
-    TCase *c = tcase_create("http_descriptors");
-    tcase_add_test(c, the_first_client_waits_without_a_spin);
-    tcase_add_test(c, a_connection_that_rests_gives_way);
-    tcase_add_test(c, a_busy_connection_is_not_cut);
-    tcase_add_test(c, a_server_ends_while_a_client_waits);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

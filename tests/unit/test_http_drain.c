@@ -9,7 +9,7 @@ static void drained(void *ctx)
     s->drained = true;
 }
 
-START_TEST(draining_waits_for_what_is_under_way)
+TEST(draining_waits_for_what_is_under_way)
 {
     struct http_fixture s;
     struct raw_conn waiting;
@@ -48,7 +48,7 @@ static void drained_and_freed(void *ctx)
 }
 
 /* A client that reads nothing of its answer delays the shutdown no longer than stall_ms. */
-START_TEST(draining_waits_for_no_deaf_peer)
+TEST_EACH(draining_waits_for_no_deaf_peer, 2)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -93,7 +93,7 @@ static void sip(struct timer *t)
 
 /* The answer takes much longer than a stall, but advances. Then its connection, which did not know
  * that this was its last answer, is closed at once, while the server still waits for others. */
-START_TEST(draining_waits_for_a_slow_peer)
+TEST(draining_waits_for_a_slow_peer)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -130,7 +130,7 @@ START_TEST(draining_waits_for_a_slow_peer)
 }
 
 /* The client has connected and sent a request; the server has not accepted it yet. */
-START_TEST(draining_serves_who_stands_in_line)
+TEST(draining_serves_who_stands_in_line)
 {
     enum {
         N = 64
@@ -159,7 +159,7 @@ START_TEST(draining_serves_who_stands_in_line)
     http_fixture_close(&s);
 }
 
-START_TEST(draining_with_nothing_to_do_ends_at_once)
+TEST(draining_with_nothing_to_do_ends_at_once)
 {
     struct http_fixture s;
     http_fixture_open(&s);
@@ -167,17 +167,4 @@ START_TEST(draining_with_nothing_to_do_ends_at_once)
     run_until(s.loop, until_flag, &s.drained);
     ck_assert_ptr_null(s.server);
     http_fixture_close(&s);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_drain");
-    TCase *c = tcase_create("http_drain");
-    tcase_add_test(c, draining_waits_for_what_is_under_way);
-    tcase_add_loop_test(c, draining_waits_for_no_deaf_peer, 0, 2);
-    tcase_add_test(c, draining_waits_for_a_slow_peer);
-    tcase_add_test(c, draining_serves_who_stands_in_line);
-    tcase_add_test(c, draining_with_nothing_to_do_ends_at_once);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

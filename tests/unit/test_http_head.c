@@ -134,7 +134,7 @@ static void send_in_parts(struct http_fixture *s, struct raw_conn *p, struct str
 }
 
 /* libmicrohttpd 0.9.75 would answer by itself, with its head twice. */
-START_TEST(a_request_without_a_host_is_answered_once)
+TEST(a_request_without_a_host_is_answered_once)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -149,7 +149,7 @@ START_TEST(a_request_without_a_host_is_answered_once)
     http_fixture_close(&s);
 }
 
-START_TEST(heads_with_two_readings_are_refused)
+TEST_EACH(heads_with_two_readings_are_refused, 2 * COUNT_OF(refused))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -165,7 +165,7 @@ START_TEST(heads_with_two_readings_are_refused)
     http_fixture_close(&s);
 }
 
-START_TEST(heads_with_one_reading_are_taken)
+TEST_EACH(heads_with_one_reading_are_taken, 2 * COUNT_OF(taken))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -180,7 +180,7 @@ START_TEST(heads_with_one_reading_are_taken)
 }
 
 /* The head stays in one piece until libmicrohttpd's pool is nearly full. */
-START_TEST(long_heads_are_taken)
+TEST(long_heads_are_taken)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -444,7 +444,7 @@ static void mutate(struct buf *out, uint64_t *seed)
 
 /* What the server accepts a strict reader accepts too, as the same requests with bodies of the same
  * length. */
-START_TEST(nothing_is_taken_that_a_strict_reader_reads_otherwise)
+TEST_EACH(nothing_is_taken_that_a_strict_reader_reads_otherwise, 4)
 {
     size_t requests = 0;
     uint64_t seed = (uint64_t)_i * 7919 + 1;
@@ -483,17 +483,4 @@ START_TEST(nothing_is_taken_that_a_strict_reader_reads_otherwise)
         s.loop = loop_free(s.loop);
     }
     ck_assert_uint_gt(requests, 250); /* otherwise the test proves nothing */
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_head");
-    TCase *c = tcase_create("http_head");
-    tcase_add_loop_test(c, heads_with_two_readings_are_refused, 0, 2 * COUNT_OF(refused));
-    tcase_add_loop_test(c, heads_with_one_reading_are_taken, 0, 2 * COUNT_OF(taken));
-    tcase_add_test(c, a_request_without_a_host_is_answered_once);
-    tcase_add_test(c, long_heads_are_taken);
-    tcase_add_loop_test(c, nothing_is_taken_that_a_strict_reader_reads_otherwise, 0, 4);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -64,7 +64,7 @@ static void dial_scarce(struct scarce *s, struct raw_conn *p)
 
 #define REFUSAL "HTTP/1.1 503 Service Unavailable\r\n"
 
-START_TEST(a_body_beyond_it_is_refused)
+TEST(a_body_beyond_it_is_refused)
 {
     struct scarce s;
     struct raw_conn p;
@@ -101,7 +101,7 @@ START_TEST(a_body_beyond_it_is_refused)
 }
 
 /* Answers and what handlers allocate count for the same budget. */
-START_TEST(what_a_handler_makes_is_refused_too)
+TEST_EACH(what_a_handler_makes_is_refused_too, 2)
 {
     struct scarce s;
     struct raw_conn p;
@@ -125,7 +125,7 @@ START_TEST(what_a_handler_makes_is_refused_too)
 }
 
 /* A connection that stalls within a body or an answer while it holds needed memory is cut. */
-START_TEST(who_stalls_with_memory_gives_way)
+TEST_EACH(who_stalls_with_memory_gives_way, 2)
 {
     struct scarce s;
     struct raw_conn idle;
@@ -171,7 +171,7 @@ static bool all_answered(void *ctx)
 }
 
 /* Many requests at once, of which few fit. */
-START_TEST(a_crowd_is_served_or_refused)
+TEST(a_crowd_is_served_or_refused)
 {
     struct scarce s;
     struct raw_conn p[CROWD];
@@ -227,7 +227,7 @@ static void one_life(struct scarce *s, struct raw_conn *p, struct str body, uint
 }
 
 /* However requests end, nothing of them stays counted. */
-START_TEST(nothing_stays_counted_when_all_are_gone)
+TEST_EACH(nothing_stays_counted_when_all_are_gone, 12)
 {
     struct scarce s;
     struct raw_conn p[20];
@@ -266,17 +266,4 @@ START_TEST(nothing_stays_counted_when_all_are_gone)
         close_scarce(&s);
     }
     buf_done(&memory);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_memory");
-    TCase *c = tcase_create("http_memory");
-    tcase_add_test(c, a_body_beyond_it_is_refused);
-    tcase_add_loop_test(c, what_a_handler_makes_is_refused_too, 0, 2);
-    tcase_add_loop_test(c, who_stalls_with_memory_gives_way, 0, 2);
-    tcase_add_test(c, a_crowd_is_served_or_refused);
-    tcase_add_loop_test(c, nothing_stays_counted_when_all_are_gone, 0, 12);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

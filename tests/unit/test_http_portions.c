@@ -25,7 +25,7 @@ static void begin(struct http_fixture *g, struct raw_conn *p)
     run_turns(g->loop, 3);
 }
 
-START_TEST(it_goes_on_when_it_is_woken)
+TEST(it_goes_on_when_it_is_woken)
 {
     struct http_fixture g;
     struct raw_conn p;
@@ -63,7 +63,7 @@ START_TEST(it_goes_on_when_it_is_woken)
 }
 
 /* Nothing is sent on a paused stream, and the server's turns cost nothing. */
-START_TEST(one_that_rests_is_left_alone)
+TEST(one_that_rests_is_left_alone)
 {
     struct http_fixture g;
     struct raw_conn p;
@@ -79,7 +79,7 @@ START_TEST(one_that_rests_is_left_alone)
 }
 
 /* No wake-up of the stream is needed for that. */
-START_TEST(a_peer_that_goes_is_noticed)
+TEST(a_peer_that_goes_is_noticed)
 {
     struct http_fixture g;
     struct raw_conn p[3];
@@ -111,7 +111,7 @@ static void await_stuck(struct http_fixture *g)
     } while (told == 0 || told != g->tellers[0].told);
 }
 
-START_TEST(who_does_not_read_costs_one_portion)
+TEST(who_does_not_read_costs_one_portion)
 {
     struct http_fixture g;
     struct raw_conn p;
@@ -144,7 +144,7 @@ START_TEST(who_does_not_read_costs_one_portion)
     close_stage(&g);
 }
 
-START_TEST(who_never_reads_is_cut)
+TEST(who_never_reads_is_cut)
 {
     struct http_fixture g;
     struct raw_conn p;
@@ -168,7 +168,7 @@ static void drained(void *ctx)
 
 /* A paused stream, one whose client does not read, and one requested too late: shutdown waits for
  * none of them. */
-START_TEST(draining_ends_them)
+TEST(draining_ends_them)
 {
     struct http_fixture g;
     struct raw_conn p[3];
@@ -196,7 +196,7 @@ START_TEST(draining_ends_them)
     close_stage(&g);
 }
 
-START_TEST(freeing_ends_them)
+TEST(freeing_ends_them)
 {
     struct http_fixture g;
     struct raw_conn p[2];
@@ -217,7 +217,7 @@ START_TEST(freeing_ends_them)
 
 /* The oldest stream is closed, because the page connects again by itself; an idle connection might
  * lose its next request. */
-START_TEST(when_there_is_no_room_the_oldest_gives_way)
+TEST(when_there_is_no_room_the_oldest_gives_way)
 {
     struct http_fixture g;
     struct raw_conn kept;
@@ -249,7 +249,7 @@ START_TEST(when_there_is_no_room_the_oldest_gives_way)
     close_stage(&g);
 }
 
-START_TEST(of_a_head_there_is_only_that)
+TEST(of_a_head_there_is_only_that)
 {
     struct http_fixture g;
     struct raw_conn p;
@@ -272,7 +272,7 @@ static bool told_or_cut(void *ctx)
 
 /* If memory for any part of it lacks, the stream ends, its owner gets a notice, and other requests
  * are served. */
-START_TEST(without_memory_it_ends)
+TEST(without_memory_it_ends)
 {
     bool hit = true;
     size_t nth = 0;
@@ -300,22 +300,4 @@ START_TEST(without_memory_it_ends)
         close_stage(&g);
     }
     ck_assert_uint_gt(nth, 4);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_portions");
-    TCase *c = tcase_create("http_portions");
-    tcase_add_test(c, it_goes_on_when_it_is_woken);
-    tcase_add_test(c, one_that_rests_is_left_alone);
-    tcase_add_test(c, a_peer_that_goes_is_noticed);
-    tcase_add_test(c, who_does_not_read_costs_one_portion);
-    tcase_add_test(c, who_never_reads_is_cut);
-    tcase_add_test(c, draining_ends_them);
-    tcase_add_test(c, freeing_ends_them);
-    tcase_add_test(c, when_there_is_no_room_the_oldest_gives_way);
-    tcase_add_test(c, of_a_head_there_is_only_that);
-    tcase_add_test(c, without_memory_it_ends);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

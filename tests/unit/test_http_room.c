@@ -27,7 +27,7 @@ static void ask(struct http_fixture *s, struct raw_conn *p)
     raw_conn_await(p, "served", 1);
 }
 
-START_TEST(who_never_asks_gives_way)
+TEST(who_never_asks_gives_way)
 {
     enum {
         LIMIT = 20,
@@ -91,7 +91,7 @@ static void come(struct http_fixture *s, struct raw_conn *p, enum guest g)
     let_it_read(s);
 }
 
-START_TEST(an_order_of_giving_way)
+TEST_EACH(an_order_of_giving_way, COUNT_OF(orders))
 {
     struct http_fixture s;
     struct raw_conn p[GUESTS];
@@ -124,7 +124,7 @@ START_TEST(an_order_of_giving_way)
 }
 
 /* No other event happens: the server checks again by itself. */
-START_TEST(half_a_request_gives_way_once_it_stalls)
+TEST(half_a_request_gives_way_once_it_stalls)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -142,7 +142,7 @@ START_TEST(half_a_request_gives_way_once_it_stalls)
     http_fixture_close(&s);
 }
 
-START_TEST(who_does_not_take_his_answer_gives_way)
+TEST(who_does_not_take_his_answer_gives_way)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -172,7 +172,7 @@ static void drained(void *ctx)
 
 /* Requests that came before the shutdown are served, even if they were not read yet; other
  * connections are cut. */
-START_TEST(the_end_is_told_to_the_idle)
+TEST(the_end_is_told_to_the_idle)
 {
     struct http_fixture s;
     struct raw_conn fresh;
@@ -205,7 +205,7 @@ static const char *const halves[] = {
 
 /* The request has a deadline of a minute, but shutdown does not wait for it: whether the client is
  * silent or has closed. */
-START_TEST(half_a_request_does_not_hold_the_end_up)
+TEST_EACH(half_a_request_does_not_hold_the_end_up, 2 * COUNT_OF(halves))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -242,7 +242,7 @@ static void send_some(struct timer *t)
 }
 
 /* Together they take longer than stall_ms. */
-START_TEST(who_goes_on_sending_is_waited_for)
+TEST(who_goes_on_sending_is_waited_for)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -258,19 +258,4 @@ START_TEST(who_goes_on_sending_is_waited_for)
     raw_conn_await(&p, "xxxxxxxxxxxxxxxxxxxxxxxxx", 1);
     raw_conn_close(&p);
     http_fixture_close(&s);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_room");
-    TCase *c = tcase_create("http_room");
-    tcase_add_test(c, who_never_asks_gives_way);
-    tcase_add_loop_test(c, an_order_of_giving_way, 0, COUNT_OF(orders));
-    tcase_add_test(c, half_a_request_gives_way_once_it_stalls);
-    tcase_add_test(c, who_does_not_take_his_answer_gives_way);
-    tcase_add_test(c, the_end_is_told_to_the_idle);
-    tcase_add_loop_test(c, half_a_request_does_not_hold_the_end_up, 0, 2 * COUNT_OF(halves));
-    tcase_add_test(c, who_goes_on_sending_is_waited_for);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

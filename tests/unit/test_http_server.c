@@ -9,7 +9,7 @@ static const struct {
     {"/hop", 0},  {"/hop", 1},  {"/hop", 250000},
 };
 
-START_TEST(bodies_come_whole_and_go_back_whole)
+TEST_EACH(bodies_come_whole_and_go_back_whole, COUNT_OF(bodies))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -45,7 +45,7 @@ START_TEST(bodies_come_whole_and_go_back_whole)
     http_fixture_close(&s);
 }
 
-START_TEST(a_chunked_body_comes_whole)
+TEST(a_chunked_body_comes_whole)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -58,7 +58,7 @@ START_TEST(a_chunked_body_comes_whole)
     http_fixture_close(&s);
 }
 
-START_TEST(a_body_over_the_limit_is_swallowed)
+TEST(a_body_over_the_limit_is_swallowed)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -107,7 +107,7 @@ static const struct {
     {"POST /e HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n", "400 Bad Request", 0},
 };
 
-START_TEST(forms_of_requests)
+TEST_EACH(forms_of_requests, COUNT_OF(forms))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -122,7 +122,7 @@ START_TEST(forms_of_requests)
     http_fixture_close(&s);
 }
 
-START_TEST(headers_are_counted)
+TEST(headers_are_counted)
 {
     static const struct {
         int n;
@@ -160,7 +160,7 @@ static const char *const garbage[] = {
 };
 
 /* Whatever happens to it, the next request is served. */
-START_TEST(garbage_harms_nobody)
+TEST_EACH(garbage_harms_nobody, COUNT_OF(garbage))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -179,7 +179,7 @@ START_TEST(garbage_harms_nobody)
     http_fixture_close(&s);
 }
 
-START_TEST(an_answer_that_cannot_be_made_ends_the_connection)
+TEST(an_answer_that_cannot_be_made_ends_the_connection)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -196,7 +196,7 @@ START_TEST(an_answer_that_cannot_be_made_ends_the_connection)
  * MHD_get_timeout limits the wait: the second request is already in a buffer, so no descriptor
  * becomes ready for it.
  */
-START_TEST(pipelined_requests_are_all_answered)
+TEST(pipelined_requests_are_all_answered)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -215,7 +215,7 @@ START_TEST(pipelined_requests_are_all_answered)
     http_fixture_close(&s);
 }
 
-START_TEST(an_idle_connection_is_closed_without_any_other_event)
+TEST(an_idle_connection_is_closed_without_any_other_event)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -230,7 +230,7 @@ START_TEST(an_idle_connection_is_closed_without_any_other_event)
     http_fixture_close(&s);
 }
 
-START_TEST(a_hundred_wait_and_are_answered_in_another_order)
+TEST(a_hundred_wait_and_are_answered_in_another_order)
 {
     enum {
         N = 100
@@ -260,7 +260,7 @@ START_TEST(a_hundred_wait_and_are_answered_in_another_order)
     http_fixture_close(&s);
 }
 
-START_TEST(a_peer_may_vanish_while_it_waits)
+TEST(a_peer_may_vanish_while_it_waits)
 {
     struct http_fixture s;
     struct raw_conn p[3];
@@ -284,23 +284,4 @@ START_TEST(a_peer_may_vanish_while_it_waits)
     run_turns(s.loop, 3);
     raw_conn_close(&p[2]);
     http_fixture_close(&s);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_server");
-    TCase *c = tcase_create("http_server");
-    tcase_add_loop_test(c, bodies_come_whole_and_go_back_whole, 0, COUNT_OF(bodies));
-    tcase_add_test(c, a_chunked_body_comes_whole);
-    tcase_add_test(c, a_body_over_the_limit_is_swallowed);
-    tcase_add_loop_test(c, forms_of_requests, 0, COUNT_OF(forms));
-    tcase_add_test(c, headers_are_counted);
-    tcase_add_loop_test(c, garbage_harms_nobody, 0, COUNT_OF(garbage));
-    tcase_add_test(c, an_answer_that_cannot_be_made_ends_the_connection);
-    tcase_add_test(c, pipelined_requests_are_all_answered);
-    tcase_add_test(c, an_idle_connection_is_closed_without_any_other_event);
-    tcase_add_test(c, a_hundred_wait_and_are_answered_in_another_order);
-    tcase_add_test(c, a_peer_may_vanish_while_it_waits);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -30,7 +30,7 @@ static void drip(struct timer *t)
     }
 }
 
-START_TEST(a_slow_request_is_cut)
+TEST_EACH(a_slow_request_is_cut, COUNT_OF(slow))
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -50,7 +50,7 @@ START_TEST(a_slow_request_is_cut)
     http_fixture_close(&s);
 }
 
-START_TEST(a_pending_handler_has_all_the_time)
+TEST(a_pending_handler_has_all_the_time)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -88,7 +88,7 @@ static bool nobody_left(void *ctx)
 }
 
 /* The client does not read: its answer waits in the socket until the deadline. */
-START_TEST(a_peer_that_does_not_read_is_cut)
+TEST(a_peer_that_does_not_read_is_cut)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -111,7 +111,7 @@ START_TEST(a_peer_that_does_not_read_is_cut)
     http_fixture_close(&s);
 }
 
-START_TEST(freeing_answers_who_still_waits)
+TEST(freeing_answers_who_still_waits)
 {
     struct http_fixture s;
     struct raw_conn held[3];
@@ -143,7 +143,7 @@ START_TEST(freeing_answers_who_still_waits)
     http_fixture_close(&s);
 }
 
-START_TEST(beyond_the_connection_limit_they_queue)
+TEST(beyond_the_connection_limit_they_queue)
 {
     struct http_fixture s;
     struct raw_conn p[3];
@@ -187,7 +187,7 @@ static const struct {
     {"8.8.8.8", "cannot listen on 8.8.8.8:0: Cannot assign requested address", ERR_UNAVAILABLE},
 };
 
-START_TEST(addresses_to_listen_on)
+TEST_EACH(addresses_to_listen_on, COUNT_OF(addresses))
 {
     struct http_fixture s;
     struct err e = ERR_INIT;
@@ -200,7 +200,7 @@ START_TEST(addresses_to_listen_on)
     http_fixture_close(&s);
 }
 
-START_TEST(a_port_that_is_taken_is_named)
+TEST(a_port_that_is_taken_is_named)
 {
     struct http_fixture s;
     struct err e = ERR_INIT;
@@ -216,7 +216,7 @@ START_TEST(a_port_that_is_taken_is_named)
     http_fixture_close(&s);
 }
 
-START_TEST(a_steady_load_allocates_nothing_of_ours)
+TEST(a_steady_load_allocates_nothing_of_ours)
 {
     struct http_fixture s;
     struct raw_conn p;
@@ -247,7 +247,7 @@ static bool cut_or_answered(void *ctx)
 
 /* Each allocation of a new server's first request fails: the connection is cut, or gets an
  * error. */
-START_TEST(without_memory_a_request_fails)
+TEST(without_memory_a_request_fails)
 {
     bool hit = true;
     size_t nth = 0;
@@ -269,21 +269,4 @@ START_TEST(without_memory_a_request_fails)
         http_fixture_close(&s);
     }
     ck_assert_uint_gt(nth, 4); /* connection, request, body, arena, answer */
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_server_life");
-    TCase *c = tcase_create("http_server_life");
-    tcase_add_loop_test(c, a_slow_request_is_cut, 0, COUNT_OF(slow));
-    tcase_add_test(c, a_pending_handler_has_all_the_time);
-    tcase_add_test(c, a_peer_that_does_not_read_is_cut);
-    tcase_add_test(c, freeing_answers_who_still_waits);
-    tcase_add_test(c, beyond_the_connection_limit_they_queue);
-    tcase_add_loop_test(c, addresses_to_listen_on, 0, COUNT_OF(addresses));
-    tcase_add_test(c, a_port_that_is_taken_is_named);
-    tcase_add_test(c, a_steady_load_allocates_nothing_of_ours);
-    tcase_add_test(c, without_memory_a_request_fails);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

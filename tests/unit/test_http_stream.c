@@ -3,7 +3,7 @@
 
 #define OK_ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-START_TEST(the_whole_call_has_a_deadline)
+TEST(the_whole_call_has_a_deadline)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -38,7 +38,7 @@ static void say(struct timer *t)
     raw_conn_send(s->peer, STR("1\r\nx\r\n"));
 }
 
-START_TEST(silence_counts_from_the_last_byte)
+TEST(silence_counts_from_the_last_byte)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -63,7 +63,7 @@ START_TEST(silence_counts_from_the_last_byte)
 
 /* ---- streams ---- */
 
-START_TEST(chunks_are_handed_over_as_they_come)
+TEST(chunks_are_handed_over_as_they_come)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -88,7 +88,7 @@ START_TEST(chunks_are_handed_over_as_they_come)
     client_fixture_close(&f);
 }
 
-START_TEST(another_status_is_collected)
+TEST(another_status_is_collected)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -107,7 +107,7 @@ START_TEST(another_status_is_collected)
     client_fixture_close(&f);
 }
 
-START_TEST(a_chunk_may_be_refused)
+TEST(a_chunk_may_be_refused)
 {
     struct client_fixture f;
     struct recorded_call c;
@@ -133,13 +133,5 @@ START_TEST(a_chunk_may_be_refused)
 int main(void)
 {
     no_proxies();
-    Suite *s = suite_create("http_stream");
-    TCase *c = tcase_create("http_stream");
-    tcase_add_test(c, the_whole_call_has_a_deadline);
-    tcase_add_test(c, silence_counts_from_the_last_byte);
-    tcase_add_test(c, chunks_are_handed_over_as_they_come);
-    tcase_add_test(c, another_status_is_collected);
-    tcase_add_test(c, a_chunk_may_be_refused);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -173,7 +173,7 @@ static const struct {
     {"name", "other.crt", NULL, false, "kubernetes", HTTP_NOT_SENT},
 };
 
-START_TEST(whom_the_client_trusts)
+TEST_EACH(whom_the_client_trusts, COUNT_OF(trusts))
 {
     struct tls t;
     struct err e = ERR_INIT;
@@ -192,7 +192,7 @@ START_TEST(whom_the_client_trusts)
     tls_close(&t);
 }
 
-START_TEST(a_rotated_ca_file_is_picked_up)
+TEST(a_rotated_ca_file_is_picked_up)
 {
     struct tls t;
     struct err e = ERR_INIT;
@@ -265,7 +265,7 @@ static const struct {
     {NULL, "garbage", HTTP_NOT_SENT},
 };
 
-START_TEST(with_a_ca_given_no_other_counts)
+TEST_EACH(with_a_ca_given_no_other_counts, COUNT_OF(system_trusts))
 {
     struct tls t;
     struct err e = ERR_INIT;
@@ -286,7 +286,7 @@ START_TEST(with_a_ca_given_no_other_counts)
 }
 
 /* libcurl would wait for the pipe's writer, and the whole process with it. */
-START_TEST(a_pipe_keeps_nobody_waiting)
+TEST(a_pipe_keeps_nobody_waiting)
 {
     struct tls t;
     struct err e = ERR_INIT;
@@ -308,7 +308,7 @@ enum identity {
     IDENTITIES,
 };
 
-START_TEST(a_client_certificate)
+TEST_EACH(a_client_certificate, IDENTITIES)
 {
     struct tls t;
     struct err e = ERR_INIT;
@@ -333,13 +333,5 @@ START_TEST(a_client_certificate)
 int main(void)
 {
     no_proxies();
-    Suite *s = suite_create("http_tls");
-    TCase *c = tcase_create("http_tls");
-    tcase_add_loop_test(c, whom_the_client_trusts, 0, COUNT_OF(trusts));
-    tcase_add_loop_test(c, with_a_ca_given_no_other_counts, 0, COUNT_OF(system_trusts));
-    tcase_add_test(c, a_rotated_ca_file_is_picked_up);
-    tcase_add_test(c, a_pipe_keeps_nobody_waiting);
-    tcase_add_loop_test(c, a_client_certificate, 0, IDENTITIES);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

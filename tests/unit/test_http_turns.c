@@ -61,7 +61,7 @@ static size_t place_of(const struct order *o, const char *path)
     return (size_t)(at - o->paths);
 }
 
-START_TEST(a_connection_has_one_request_a_turn)
+TEST(a_connection_has_one_request_a_turn)
 {
     struct order o;
     struct raw_conn peers[2];
@@ -79,7 +79,7 @@ START_TEST(a_connection_has_one_request_a_turn)
     http_fixture_close(&o.http);
 }
 
-START_TEST(a_verb_waits_for_one_dear_request)
+TEST(a_verb_waits_for_one_dear_request)
 {
     struct order o;
     struct raw_conn peers[DEAR_ONES + 1];
@@ -97,7 +97,7 @@ START_TEST(a_verb_waits_for_one_dear_request)
 }
 
 /* The waiting requests are complete: that the client sends no more is no reason to cut them. */
-START_TEST(what_waits_outlives_the_end_of_its_bytes)
+TEST(what_waits_outlives_the_end_of_its_bytes)
 {
     struct order o;
     struct raw_conn p;
@@ -116,7 +116,7 @@ static bool one_is_handled(void *ctx)
     return ((const struct order *)ctx)->http.handled >= 1;
 }
 
-START_TEST(the_server_is_freed_while_some_wait)
+TEST(the_server_is_freed_while_some_wait)
 {
     struct order o;
     struct raw_conn p;
@@ -132,16 +132,4 @@ START_TEST(the_server_is_freed_while_some_wait)
     ck_assert_uint_eq(raw_conn_count(&p, "shutting down"), 1); /* and that answer is the last one */
     raw_conn_close(&p);
     o.http.loop = loop_free(o.http.loop);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("http_turns");
-    TCase *c = tcase_create("http_turns");
-    tcase_add_test(c, a_connection_has_one_request_a_turn);
-    tcase_add_test(c, a_verb_waits_for_one_dear_request);
-    tcase_add_test(c, what_waits_outlives_the_end_of_its_bytes);
-    tcase_add_test(c, the_server_is_freed_while_some_wait);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -2,7 +2,7 @@
  * relied on. */
 #include "dialect_rig.h"
 
-START_TEST(predicts_the_card_of_gpu_manager)
+TEST(predicts_the_card_of_gpu_manager)
 {
     struct rig r;
     struct placement there;
@@ -33,7 +33,7 @@ START_TEST(predicts_the_card_of_gpu_manager)
     rig_done(&r);
 }
 
-START_TEST(whole_cards_of_gpu_manager_are_all_allowed)
+TEST(whole_cards_of_gpu_manager_are_all_allowed)
 {
     struct rig r;
     struct placement there;
@@ -60,7 +60,7 @@ static void nominate(struct rig *r, const char *uid, const char *containers)
     object_show(r, &o);
 }
 
-START_TEST(gpu_manager_knows_nothing_of_kept_room)
+TEST(gpu_manager_knows_nothing_of_kept_room)
 {
     struct rig r;
     struct placement there;
@@ -88,7 +88,7 @@ static void delete_slowly(struct rig *r, const char *uid, const char *containers
     object_show(r, &o);
 }
 
-START_TEST(gpu_manager_gives_the_card_of_a_deleted_pod_away)
+TEST(gpu_manager_gives_the_card_of_a_deleted_pod_away)
 {
     struct rig r;
     struct placement there;
@@ -107,7 +107,7 @@ START_TEST(gpu_manager_gives_the_card_of_a_deleted_pod_away)
 #define WHOLE(core) ONE("\"tencent.com/vcuda-core\":\"" core "\"")
 
 /* Of a pod of another plugin it knows nothing: its card is free for gpu-manager. */
-START_TEST(gpu_manager_knows_nothing_of_pods_of_other_plugins)
+TEST(gpu_manager_knows_nothing_of_pods_of_other_plugins)
 {
     struct rig r;
     struct placement there;
@@ -126,7 +126,7 @@ START_TEST(gpu_manager_knows_nothing_of_pods_of_other_plugins)
     rig_done(&r);
 }
 
-START_TEST(whole_cards_of_deleted_pods_must_be_allowed)
+TEST(whole_cards_of_deleted_pods_must_be_allowed)
 {
     struct rig r;
     struct placement there;
@@ -145,7 +145,7 @@ START_TEST(whole_cards_of_deleted_pods_must_be_allowed)
 }
 
 /* It has no memory of its own that could count as memory without a card. */
-START_TEST(whole_cards_that_are_not_known_yet_hide_the_order)
+TEST(whole_cards_that_are_not_known_yet_hide_the_order)
 {
     struct rig r;
     struct placement there;
@@ -163,7 +163,7 @@ START_TEST(whole_cards_that_are_not_known_yet_hide_the_order)
 
 /* The quota would allow both containers on one card, but the plugin takes two: no number of the
  * quota is a reason for that. */
-START_TEST(a_choice_beyond_the_quota_is_the_reason)
+TEST(a_choice_beyond_the_quota_is_the_reason)
 {
     struct rig r;
     struct placement there;
@@ -183,7 +183,7 @@ START_TEST(a_choice_beyond_the_quota_is_the_reason)
 
 /* It knows nothing of claims, and counts what they hold of a card as free. But its nodes have no
  * table, so a claim holds all their cards whole, and never a part that could move its choice. */
-START_TEST(claims_hold_no_part_of_its_cards)
+TEST(claims_hold_no_part_of_its_cards)
 {
     struct rig r;
     struct placement there;
@@ -221,7 +221,7 @@ START_TEST(claims_hold_no_part_of_its_cards)
 }
 
 /* A card that it may take for the one that is reserved is ill when the Binding is sent. */
-START_TEST(whole_cards_are_checked_again)
+TEST(whole_cards_are_checked_again)
 {
     struct rig r;
     struct object o;
@@ -240,7 +240,7 @@ START_TEST(whole_cards_are_checked_again)
 }
 
 /* A pod ends between the reservation and the Binding. */
-START_TEST(the_choice_of_gpu_manager_is_checked_again)
+TEST(the_choice_of_gpu_manager_is_checked_again)
 {
     struct rig r;
     struct object o;
@@ -257,23 +257,4 @@ START_TEST(the_choice_of_gpu_manager_is_checked_again)
     ck_assert_int_eq(r.fx.verdict, VERDICT_PLUGIN_ORDER);
     object_end(&o);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("in_turn");
-    TCase *t = tcase_create("in_turn");
-    tcase_add_test(t, predicts_the_card_of_gpu_manager);
-    tcase_add_test(t, whole_cards_of_gpu_manager_are_all_allowed);
-    tcase_add_test(t, gpu_manager_knows_nothing_of_kept_room);
-    tcase_add_test(t, gpu_manager_gives_the_card_of_a_deleted_pod_away);
-    tcase_add_test(t, gpu_manager_knows_nothing_of_pods_of_other_plugins);
-    tcase_add_test(t, whole_cards_of_deleted_pods_must_be_allowed);
-    tcase_add_test(t, whole_cards_that_are_not_known_yet_hide_the_order);
-    tcase_add_test(t, a_choice_beyond_the_quota_is_the_reason);
-    tcase_add_test(t, claims_hold_no_part_of_its_cards);
-    tcase_add_test(t, whole_cards_are_checked_again);
-    tcase_add_test(t, the_choice_of_gpu_manager_is_checked_again);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

@@ -40,7 +40,7 @@ static void uses(const char *bits)
     ck_assert_str_eq(is, bits);
 }
 
-START_TEST(over_a_life)
+TEST(over_a_life)
 {
     const struct grant_view grants[] = {{.container = 0, .card = 4}, {.container = 1, .card = 5}};
     const struct pod_view granted = {
@@ -68,7 +68,7 @@ START_TEST(over_a_life)
 }
 
 /* A list that failed midway: another begins, and its pods stay. */
-START_TEST(a_list_that_fails)
+TEST(a_list_that_fails)
 {
     in_use_begin(&u);
     set("a", "0", NULL);
@@ -79,7 +79,7 @@ START_TEST(a_list_that_fails)
     uses("010000");
 }
 
-START_TEST(many_pods)
+TEST(many_pods)
 {
     char uid[16];
     for (int list = 0; list < 2; list++) {
@@ -104,13 +104,8 @@ START_TEST(no_memory)
 
 int main(void)
 {
-    Suite *s = suite_create("in_use");
-    TCase *c = tcase_create("in_use");
+    TCase *c = unit_case("in_use");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, over_a_life);
-    tcase_add_test(c, a_list_that_fails);
-    tcase_add_test(c, many_pods);
     tcase_add_loop_test(c, no_memory, 1, 3);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

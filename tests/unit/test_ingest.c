@@ -43,7 +43,7 @@ static bool knows(const struct cache *c)
     return p != NULL && p->state == POD_BOUND && p->request->mem == 8 && p->card == 0;
 }
 
-START_TEST(a_pod_without_memory_for_it_is_lost_not_bad)
+TEST(a_pod_without_memory_for_it_is_lost_not_bad)
 {
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     for (size_t nth = 1;; nth++) {
@@ -57,7 +57,7 @@ START_TEST(a_pod_without_memory_for_it_is_lost_not_bad)
     }
 }
 
-START_TEST(a_pod_that_is_known_is_not_swept_for_that)
+TEST(a_pod_that_is_known_is_not_swept_for_that)
 {
     bool hit = true;
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
@@ -87,7 +87,7 @@ static int64_t limit_in(const struct cache *c)
 
 /* A ConfigMap that can't be read, or that is not cardpack's, changes nothing, and no list takes the
  * quota for deleted. */
-START_TEST(the_last_good_quota_stays)
+TEST(the_last_good_quota_stays)
 {
     static const struct str others[] = {
         QUOTA_OF("\"quota.yaml\":\"namespaces: {ns: {limits: {memory: 9Gi}}}\""),
@@ -131,7 +131,7 @@ START_TEST(the_last_good_quota_stays)
     cache_done(&c);
 }
 
-START_TEST(a_quota_without_memory_for_it_is_lost_not_bad)
+TEST(a_quota_without_memory_for_it_is_lost_not_bad)
 {
     bool hit = true;
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
@@ -165,7 +165,7 @@ static bool knows_node(const struct cache *c)
 
 /* An object that can't be read keeps the objects that its own list lacks. The next list is
  * complete. */
-START_TEST(the_list_after_a_torn_one_sweeps)
+TEST(the_list_after_a_torn_one_sweeps)
 {
     struct ingest in;
     struct cache c;
@@ -191,7 +191,7 @@ START_TEST(the_list_after_a_torn_one_sweeps)
 }
 
 /* A DELETED event holds the cards that the ConfigMap last named: they become healthy. */
-START_TEST(cards_are_healthy_again_without_their_configmap)
+TEST(cards_are_healthy_again_without_their_configmap)
 {
     static const struct str unhealthy =
         STR("{\"metadata\":{\"name\":\"unhealthy-gpu-n\",\"namespace\":\"kube-system\"},"
@@ -216,7 +216,7 @@ START_TEST(cards_are_healthy_again_without_their_configmap)
 }
 
 /* The log names the missing key; it does not say that an empty text is no quota. */
-START_TEST(a_quota_without_its_key_is_named)
+TEST(a_quota_without_its_key_is_named)
 {
     char text[1024] = "";
     struct ingest in;
@@ -235,7 +235,7 @@ START_TEST(a_quota_without_its_key_is_named)
 }
 
 /* Whatever else is said at that time. */
-START_TEST(a_lock_that_cannot_be_true_is_said)
+TEST(a_lock_that_cannot_be_true_is_said)
 {
     char text[8192] = "";
     char pod[512];
@@ -268,20 +268,4 @@ START_TEST(a_lock_that_cannot_be_true_is_said)
     ingest_done(&in);
     (void)loop_free(l);
     cache_done(&c);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("ingest");
-    TCase *tc = tcase_create("ingest");
-    tcase_add_test(tc, a_pod_without_memory_for_it_is_lost_not_bad);
-    tcase_add_test(tc, a_pod_that_is_known_is_not_swept_for_that);
-    tcase_add_test(tc, the_last_good_quota_stays);
-    tcase_add_test(tc, a_quota_without_memory_for_it_is_lost_not_bad);
-    tcase_add_test(tc, the_list_after_a_torn_one_sweeps);
-    tcase_add_test(tc, cards_are_healthy_again_without_their_configmap);
-    tcase_add_test(tc, a_quota_without_its_key_is_named);
-    tcase_add_test(tc, a_lock_that_cannot_be_true_is_said);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

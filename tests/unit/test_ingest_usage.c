@@ -73,7 +73,7 @@ static void list_nodes(bool with)
     (void)ingest_list_end(&in, CACHE_NODES);
 }
 
-START_TEST(figures_come_and_go_with_their_configmap)
+TEST(figures_come_and_go_with_their_configmap)
 {
     list_nodes(true);
     uint64_t before = changes_see(&cache.changes);
@@ -88,7 +88,7 @@ START_TEST(figures_come_and_go_with_their_configmap)
     ck_assert(!timer_armed(&in.usage_tick));
 }
 
-START_TEST(figures_go_with_their_node)
+TEST(figures_go_with_their_node)
 {
     list_nodes(true);
     show(NULL, 0, false);
@@ -96,7 +96,7 @@ START_TEST(figures_go_with_their_node)
     ck_assert(!knows() && measured.nodes.n == 0);
 }
 
-START_TEST(only_nodes_that_exist_have_figures)
+TEST(only_nodes_that_exist_have_figures)
 {
     show(NULL, 0, false);
     ck_assert_msg(knows(), "the list of nodes may come later");
@@ -108,7 +108,7 @@ START_TEST(only_nodes_that_exist_have_figures)
     ck_assert(!knows() && measured.nodes.n == 0);
 }
 
-START_TEST(a_list_without_the_configmap_ends_them)
+TEST(a_list_without_the_configmap_ends_them)
 {
     list_nodes(true);
     for (int with = 1; with >= 0; with--) {
@@ -120,7 +120,7 @@ START_TEST(a_list_without_the_configmap_ends_them)
     }
 }
 
-START_TEST(figures_become_unknown_with_time)
+TEST(figures_become_unknown_with_time)
 {
     list_nodes(true);
     show(NULL, 0, false);
@@ -134,7 +134,7 @@ START_TEST(figures_become_unknown_with_time)
     ck_assert_uint_gt(cache.changes.version, before);
 }
 
-START_TEST(figures_of_a_program_that_ended_long_ago_are_not_taken)
+TEST(figures_of_a_program_that_ended_long_ago_are_not_taken)
 {
     list_nodes(true);
     show(NULL, 3590, false);
@@ -158,7 +158,7 @@ static const char *const whys[] = {
     "error=\"cards[0].index: 2000 must be 0 to 1023\"",
 };
 
-START_TEST(an_unreadable_text_is_told_once)
+TEST_EACH(an_unreadable_text_is_told_once, COUNT_OF(bad))
 {
     char text[4096] = "";
     list_nodes(true);
@@ -211,7 +211,7 @@ static size_t lines_with(const char *what)
 #define DIFFER "containers have other cards"
 
 /* A program on a node that writes a difference again and again does not fill the log. */
-START_TEST(differences_are_told_and_do_not_flood_the_log)
+TEST(differences_are_told_and_do_not_flood_the_log)
 {
     start_s = (uint32_t)(loop_wall_ns(l) / 1000000000);
     list_nodes(true);
@@ -228,7 +228,7 @@ START_TEST(differences_are_told_and_do_not_flood_the_log)
 }
 
 /* Another text with the time of the one before is not taken: then nothing is told of it either. */
-START_TEST(what_is_not_taken_is_not_told)
+TEST(what_is_not_taken_is_not_told)
 {
     start_s = (uint32_t)(loop_wall_ns(l) / 1000000000);
     list_nodes(true);
@@ -240,18 +240,7 @@ START_TEST(what_is_not_taken_is_not_told)
 
 int main(void)
 {
-    Suite *suite = suite_create("ingest_usage");
-    TCase *tc = tcase_create("ingest_usage");
+    TCase *tc = unit_case("ingest_usage");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, figures_come_and_go_with_their_configmap);
-    tcase_add_test(tc, figures_go_with_their_node);
-    tcase_add_test(tc, only_nodes_that_exist_have_figures);
-    tcase_add_test(tc, a_list_without_the_configmap_ends_them);
-    tcase_add_test(tc, figures_become_unknown_with_time);
-    tcase_add_test(tc, figures_of_a_program_that_ended_long_ago_are_not_taken);
-    tcase_add_loop_test(tc, an_unreadable_text_is_told_once, 0, COUNT_OF(bad));
-    tcase_add_test(tc, what_is_not_taken_is_not_told);
-    tcase_add_test(tc, differences_are_told_and_do_not_flood_the_log);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

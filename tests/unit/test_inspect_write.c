@@ -83,7 +83,7 @@ static void show_usage(void)
     arena_done(&a);
 }
 
-START_TEST(cards_have_what_is_measured)
+TEST(cards_have_what_is_measured)
 {
     show_usage();
     ck_assert_str_is(
@@ -99,7 +99,7 @@ START_TEST(cards_have_what_is_measured)
 }
 
 /* gpushare's form has them only if they are asked for. */
-START_TEST(gpushares_form_can_have_what_is_measured)
+TEST(gpushares_form_can_have_what_is_measured)
 {
     show_usage();
     ck_assert_str_is(
@@ -116,7 +116,7 @@ START_TEST(gpushares_form_can_have_what_is_measured)
 
 /* Tools that read gpushare's form get the same bytes as without figures, and so does a cluster
  * without cardpack-node. */
-START_TEST(without_figures_nothing_changes)
+TEST(without_figures_nothing_changes)
 {
     char before[2][2048];
     for (int form = 0; form < 2; form++)
@@ -129,12 +129,7 @@ START_TEST(without_figures_nothing_changes)
 
 int main(void)
 {
-    Suite *suite = suite_create("inspect_write");
-    TCase *tc = tcase_create("inspect_write");
+    TCase *tc = unit_case("inspect_write");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, cards_have_what_is_measured);
-    tcase_add_test(tc, gpushares_form_can_have_what_is_measured);
-    tcase_add_test(tc, without_figures_nothing_changes);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -54,7 +54,7 @@ static struct word *take(struct intern_table *t, unsigned value)
     return NULL;
 }
 
-START_TEST(equal_things_are_one)
+TEST(equal_things_are_one)
 {
     struct intern_table t;
     intern_init(&t, seed);
@@ -77,7 +77,7 @@ START_TEST(equal_things_are_one)
 
 /* Compared with a count for each object. An object freed too late is a leak; too early, a use after
  * free. */
-START_TEST(it_counts_through_any_history)
+TEST(it_counts_through_any_history)
 {
     static size_t uses[WORDS];
     struct intern_table t;
@@ -125,7 +125,7 @@ static enum errc scenario(void *ctx)
     return n == 17 ? OK : ERR_NOMEM;
 }
 
-START_TEST(without_memory)
+TEST(without_memory)
 {
     ck_assert_uint_eq(fail_alloc_each(scenario, NULL), 19);
 }
@@ -140,12 +140,7 @@ START_TEST(what_is_not_given_back_is_noticed)
 
 int main(void)
 {
-    Suite *suite = suite_create("intern");
-    TCase *t = tcase_create("intern");
-    tcase_add_test(t, equal_things_are_one);
-    tcase_add_test(t, it_counts_through_any_history);
-    tcase_add_test(t, without_memory);
+    TCase *t = unit_case("intern");
     tcase_add_test_raise_signal(t, what_is_not_given_back_is_noticed, SIGABRT);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

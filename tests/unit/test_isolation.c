@@ -14,7 +14,7 @@ static const struct {
     {"true", ISOLATION_UNKNOWN}, {NULL, ISOLATION_UNKNOWN},
 };
 
-START_TEST(reads_what_it_writes)
+TEST_EACH(reads_what_it_writes, COUNT_OF(texts))
 {
     enum isolation i = ISOLATION_UNKNOWN;
     bool known = texts[_i].isolation != ISOLATION_UNKNOWN;
@@ -26,13 +26,4 @@ START_TEST(reads_what_it_writes)
     i = ISOLATION_MIG; /* unchanged by a text that is none of them */
     (void)isolation_parse(str_of(texts[_i].text), &i);
     ck_assert_int_eq(i, known ? texts[_i].isolation : ISOLATION_MIG);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("isolation");
-    TCase *tc = tcase_create("isolation");
-    suite_add_tcase(s, tc);
-    tcase_add_loop_test(tc, reads_what_it_writes, 0, (int)COUNT_OF(texts));
-    return unit_main(s);
 }

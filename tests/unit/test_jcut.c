@@ -173,7 +173,7 @@ static const struct {
     {"{\"" X62 "x\":1}", "the value at offset 1 is larger than the limit of 64 bytes"},
 };
 
-START_TEST(cuts_lists)
+TEST_EACH(cuts_lists, COUNT_OF(lists))
 {
     check(JCUT_LIST, str_of(lists[_i].body), lists[_i].want, OK);
 }
@@ -195,12 +195,12 @@ static const struct {
     {"1\n" X62 "xxx", "i 1\nthe line at offset 2 is larger than the limit of 64 bytes"},
 };
 
-START_TEST(cuts_lines)
+TEST_EACH(cuts_lines, COUNT_OF(lines))
 {
     check(JCUT_LINES, str_of(lines[_i].body), lines[_i].want, OK);
 }
 
-START_TEST(consumer_may_stop)
+TEST(consumer_may_stop)
 {
     check(JCUT_LIST, STR("{\"items\":[1,2,3,4]}"), "i 1\ni 2\ni 3\nno more", ERR_CONFLICT);
     check(JCUT_LINES, STR("1\n2\n3\n4\n"), "i 1\ni 2\ni 3\nno more", ERR_CONFLICT);
@@ -217,7 +217,7 @@ static enum errc refuse_silently(void *ctx, enum jcut_piece kind, struct str pie
     return ERR_DENIED;
 }
 
-START_TEST(failure_is_sticky)
+TEST(failure_is_sticky)
 {
     struct jcut c;
     struct err e = ERR_INIT;
@@ -231,7 +231,7 @@ START_TEST(failure_is_sticky)
     jcut_done(&c);
 }
 
-START_TEST(empty_chunks_do_nothing)
+TEST(empty_chunks_do_nothing)
 {
     struct jcut c;
     struct err e = ERR_INIT;
@@ -249,7 +249,7 @@ START_TEST(empty_chunks_do_nothing)
 }
 
 /* A list of many small items needs memory for only one item at a time. */
-START_TEST(memory_stays_flat)
+TEST(memory_stays_flat)
 {
     struct jcut c;
     struct record rec = {.refuse = OK};
@@ -308,15 +308,7 @@ START_TEST(blocks_change_nothing)
 
 int main(void)
 {
-    Suite *suite = suite_create("jcut");
-    TCase *t = tcase_create("jcut");
-    tcase_add_loop_test(t, cuts_lists, 0, COUNT_OF(lists));
-    tcase_add_loop_test(t, cuts_lines, 0, COUNT_OF(lines));
-    tcase_add_test(t, consumer_may_stop);
-    tcase_add_test(t, failure_is_sticky);
-    tcase_add_test(t, empty_chunks_do_nothing);
-    tcase_add_test(t, memory_stays_flat);
+    TCase *t = unit_case("jcut");
     tcase_add_loop_test(t, blocks_change_nothing, 1, 9);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

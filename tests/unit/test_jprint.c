@@ -43,7 +43,7 @@ static const char *const documents[] = {
 };
 
 /* Reading back gives the same, in either form. */
-START_TEST(round_trip)
+TEST_EACH(round_trip, COUNT_OF(documents))
 {
     struct str document = str_of(documents[_i]);
     ck_assert_ok(jprint_yaml(document, &arena, &out, &err), &err);
@@ -135,7 +135,7 @@ static void check_printable(void)
     }
 }
 
-START_TEST(string)
+TEST_EACH(string, COUNT_OF(strings))
 {
     char text[64];
     struct jwrite w;
@@ -158,7 +158,7 @@ START_TEST(string)
     ck_assert_ok(jread_finish(&r, &err), &err);
 }
 
-START_TEST(forms)
+TEST(forms)
 {
     static const char document[] = "{\"a\":[{\"b\":1,\"c\":[]},2],\"d e\":\"x: y\"}";
     ck_assert_ok(jprint_yaml(str_of(document), &arena, &out, &err), &err);
@@ -170,7 +170,7 @@ START_TEST(forms)
                                     "    \"d e\": \"x: y\"\n}\n");
 }
 
-START_TEST(broken)
+TEST(broken)
 {
     ck_assert_int_eq(jprint_yaml(STR("{\"a\":"), &arena, &out, &err), ERR_SYNTAX);
     ck_assert_int_eq(jprint_json(STR("[1,]"), &arena, &out, &err), ERR_SYNTAX);
@@ -181,7 +181,7 @@ START_TEST(broken)
 }
 
 /* As deep as the reader allows, and one level more. */
-START_TEST(deep)
+TEST(deep)
 {
     char text[2 * (LIMIT_JSON_DEPTH + 1) + 1];
     for (size_t depth = LIMIT_JSON_DEPTH; depth <= LIMIT_JSON_DEPTH + 1; depth++) {
@@ -195,14 +195,7 @@ START_TEST(deep)
 
 int main(void)
 {
-    Suite *s = suite_create("jprint");
-    TCase *t = tcase_create("jprint");
+    TCase *t = unit_case("jprint");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, round_trip, 0, (int)COUNT_OF(documents));
-    tcase_add_loop_test(t, string, 0, (int)COUNT_OF(strings));
-    tcase_add_test(t, forms);
-    tcase_add_test(t, broken);
-    tcase_add_test(t, deep);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

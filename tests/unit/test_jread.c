@@ -18,7 +18,7 @@ static void read_objects(struct jread *r)
 }
 
 /* A string without escapes is a view into the document: 5,000 names cost no memory. */
-START_TEST(views_do_not_copy)
+TEST(views_do_not_copy)
 {
     struct arena arena;
     struct jread r;
@@ -59,7 +59,7 @@ static const struct {
 };
 
 /* A run stops before a value that needs the single read, and the single read reports it. */
-START_TEST(reads_strings_in_runs)
+TEST_EACH(reads_strings_in_runs, COUNT_OF(runs))
 {
     struct arena arena;
     struct jread r;
@@ -106,7 +106,7 @@ static const struct {
     {"true", ERR_SYNTAX, 0, "expected an integer, got a boolean at offset 0"},
 };
 
-START_TEST(reads_integers)
+TEST_EACH(reads_integers, COUNT_OF(integers))
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -117,7 +117,7 @@ START_TEST(reads_integers)
     ck_assert_str_eq(e.text, integers[_i].why);
 }
 
-START_TEST(reads_text_of_quantities)
+TEST(reads_text_of_quantities)
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -141,7 +141,7 @@ START_TEST(reads_text_of_quantities)
 }
 
 /* null is the zero value of each type. */
-START_TEST(null_is_zero)
+TEST(null_is_zero)
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -197,7 +197,7 @@ static const struct {
     {"{\"name\":\"x\"", "x", "expected ',' or '}', got the end at offset 11"},
 };
 
-START_TEST(reads_one_member)
+TEST_EACH(reads_one_member, COUNT_OF(members))
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -210,7 +210,7 @@ START_TEST(reads_one_member)
         ck_assert_str_is(value, members[_i].value);
 }
 
-START_TEST(reads_booleans)
+TEST(reads_booleans)
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -231,7 +231,7 @@ START_TEST(reads_booleans)
     ck_assert_int_eq(jread_finish(&r, &e), ERR_SYNTAX);
 }
 
-START_TEST(tells_types)
+TEST(tells_types)
 {
     static const enum jtype want[] = {JTYPE_NULL,   JTYPE_BOOL,   JTYPE_BOOL,  JTYPE_NUMBER,
                                       JTYPE_NUMBER, JTYPE_STRING, JTYPE_ARRAY, JTYPE_OBJECT};
@@ -254,7 +254,7 @@ START_TEST(tells_types)
     ck_assert(jread_failed(&r));
 }
 
-START_TEST(raw_values_stand_as_they_were)
+TEST(raw_values_stand_as_they_were)
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -327,7 +327,7 @@ static const struct {
     {"[]", ERR_SYNTAX, "expected an object, got a list at offset 0"},
 };
 
-START_TEST(errors_name_where)
+TEST_EACH(errors_name_where, COUNT_OF(paths))
 {
     struct arena arena;
     struct jread r;
@@ -341,7 +341,7 @@ START_TEST(errors_name_where)
 }
 
 /* A deep path of long names is cut; the offset after it is not. */
-START_TEST(long_paths_are_cut)
+TEST(long_paths_are_cut)
 {
     char text[4096] = "";
     size_t n = 0;
@@ -358,7 +358,7 @@ START_TEST(long_paths_are_cut)
     ck_assert(str_ends(str_of(e.text), str_of(tail)));
 }
 
-START_TEST(failure_is_sticky)
+TEST(failure_is_sticky)
 {
     struct jread r;
     struct err e = ERR_INIT;
@@ -385,7 +385,7 @@ START_TEST(failure_is_sticky)
 }
 
 /* Keys may be escaped too; without room that is ERR_LIMIT, not a syntax error. */
-START_TEST(escapes_need_an_arena)
+TEST(escapes_need_an_arena)
 {
     struct arena arena;
     struct jread r;
@@ -414,7 +414,7 @@ START_TEST(escapes_need_an_arena)
     arena_done(&arena);
 }
 
-START_TEST(last_of_doubled_keys_wins)
+TEST(last_of_doubled_keys_wins)
 {
     struct jread r;
     struct str key;
@@ -459,25 +459,9 @@ START_TEST(breaking_out_aborts)
 
 int main(void)
 {
-    Suite *suite = suite_create("jread");
-    TCase *t = tcase_create("jread");
-    tcase_add_test(t, views_do_not_copy);
-    tcase_add_loop_test(t, reads_strings_in_runs, 0, COUNT_OF(runs));
-    tcase_add_loop_test(t, reads_integers, 0, COUNT_OF(integers));
-    tcase_add_test(t, reads_text_of_quantities);
-    tcase_add_test(t, null_is_zero);
-    tcase_add_loop_test(t, reads_one_member, 0, COUNT_OF(members));
-    tcase_add_test(t, reads_booleans);
-    tcase_add_test(t, tells_types);
-    tcase_add_test(t, raw_values_stand_as_they_were);
-    tcase_add_loop_test(t, errors_name_where, 0, COUNT_OF(paths));
-    tcase_add_test(t, long_paths_are_cut);
-    tcase_add_test(t, failure_is_sticky);
-    tcase_add_test(t, escapes_need_an_arena);
-    tcase_add_test(t, last_of_doubled_keys_wins);
+    TCase *t = unit_case("jread");
     tcase_add_test_raise_signal(t, forgetting_a_value_aborts, SIGABRT);
     tcase_add_test_raise_signal(t, reading_two_values_aborts, SIGABRT);
     tcase_add_test_raise_signal(t, breaking_out_aborts, SIGABRT);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

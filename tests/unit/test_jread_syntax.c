@@ -131,7 +131,7 @@ static const char *const good[] = {
     "\t\r\n []\t\r\n ",
 };
 
-START_TEST(accepts)
+TEST_EACH(accepts, COUNT_OF(good))
 {
     struct err e = ERR_INIT;
     ck_assert_ok(read_text(str_of(good[_i]), &e), &e);
@@ -256,7 +256,7 @@ static const struct {
     {"[\xe2\x81\xa0]", "[0]: expected a value, got byte 0xe2 at offset 1"},
 };
 
-START_TEST(refuses)
+TEST_EACH(refuses, COUNT_OF(bad))
 {
     struct err e = ERR_INIT;
     ck_assert_int_eq(read_text(str_of(bad[_i].text), &e), ERR_SYNTAX);
@@ -264,7 +264,7 @@ START_TEST(refuses)
 }
 
 /* A raw NUL is refused like any other misplaced byte. */
-START_TEST(refuses_nul)
+TEST(refuses_nul)
 {
     struct err e = ERR_INIT;
     ck_assert_int_eq(read_text(STR("null\0"), &e), ERR_SYNTAX);
@@ -293,7 +293,7 @@ static const struct {
     {"null", {NULL, 0}},
 };
 
-START_TEST(reads_strings)
+TEST_EACH(reads_strings, COUNT_OF(strings))
 {
     struct arena arena;
     struct jread r;
@@ -308,7 +308,7 @@ START_TEST(reads_strings)
 }
 
 /* Odd bytes at each place of strings of each length, around the width of a vector. */
-START_TEST(odd_bytes_at_every_place)
+TEST(odd_bytes_at_every_place)
 {
     static const struct {
         const char *bytes;
@@ -397,7 +397,7 @@ static void check_utf8(const unsigned char *bytes, size_t n)
 }
 
 /* All pairs of bytes; for longer sequences, all pairs before the limits of a continuation byte. */
-START_TEST(utf8_is_exact)
+TEST(utf8_is_exact)
 {
     static const unsigned char edges[] = {0x23, 0x7f, 0x80, 0xbf, 0xc0, 0xff};
     for (unsigned a = 0x80; a < 0x100; a++) {
@@ -452,7 +452,7 @@ static unsigned descend(struct jread *r)
     return 0;
 }
 
-START_TEST(nesting_is_limited)
+TEST_EACH(nesting_is_limited, 2)
 {
     bool objects = _i == 1;
     char text[8192];
@@ -486,7 +486,7 @@ static const char *const skippable[] = {
     "01",
 };
 
-START_TEST(skips_any_bytes)
+TEST_EACH(skips_any_bytes, COUNT_OF(skippable))
 {
     char text[256];
     struct err e = ERR_INIT;
@@ -519,14 +519,14 @@ static const struct {
     {"[\"]", "a value without an end at offset 0"},
 };
 
-START_TEST(skips_only_a_value_with_an_end)
+TEST_EACH(skips_only_a_value_with_an_end, COUNT_OF(endless))
 {
     struct err e = ERR_INIT;
     ck_assert_int_eq(skip_text(str_of(endless[_i].text), &e), ERR_SYNTAX);
     ck_assert_str_eq(e.text, endless[_i].why);
 }
 
-START_TEST(skips_any_depth)
+TEST(skips_any_depth)
 {
     const size_t depth = 100000;
     struct err e = ERR_INIT;
@@ -537,22 +537,4 @@ START_TEST(skips_any_depth)
     ck_assert_ok(skip_text((struct str){text, 2 * depth}, &e), &e);
     ck_assert_int_eq(skip_text((struct str){text, 2 * depth - 1}, &e), ERR_SYNTAX);
     free(text);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("jread");
-    TCase *t = tcase_create("syntax");
-    tcase_add_loop_test(t, accepts, 0, COUNT_OF(good));
-    tcase_add_loop_test(t, refuses, 0, COUNT_OF(bad));
-    tcase_add_test(t, refuses_nul);
-    tcase_add_loop_test(t, reads_strings, 0, COUNT_OF(strings));
-    tcase_add_test(t, odd_bytes_at_every_place);
-    tcase_add_test(t, utf8_is_exact);
-    tcase_add_loop_test(t, nesting_is_limited, 0, 2);
-    tcase_add_loop_test(t, skips_any_bytes, 0, COUNT_OF(skippable));
-    tcase_add_loop_test(t, skips_only_a_value_with_an_end, 0, COUNT_OF(endless));
-    tcase_add_test(t, skips_any_depth);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

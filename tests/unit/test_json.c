@@ -205,7 +205,7 @@ static void check_against_jansson(const struct buf *doc, int round)
                   STR_ARG(buf_str(doc)));
 }
 
-START_TEST(agrees_with_jansson)
+TEST(agrees_with_jansson)
 {
     struct buf doc;
     buf_init(&doc, MIB);
@@ -277,7 +277,7 @@ static void copy_document(struct str in, struct buf *out)
     arena_done(&arena);
 }
 
-START_TEST(survives_a_round_trip)
+TEST(survives_a_round_trip)
 {
     struct buf doc;
     struct buf once;
@@ -327,7 +327,7 @@ static bool is_skipped(struct str json)
 
 /* The cutter finds as many valid items as jansson counts, and notices a broken list. A key and the
  * value of an unknown one are skipped, so they may hold any bytes. */
-START_TEST(cuts_what_jansson_reads)
+TEST(cuts_what_jansson_reads)
 {
     struct buf doc;
     size_t items = 0;
@@ -371,15 +371,4 @@ START_TEST(cuts_what_jansson_reads)
     }
     jcut_done(&c);
     buf_done(&doc);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("json");
-    TCase *t = tcase_create("json");
-    tcase_add_test(t, agrees_with_jansson);
-    tcase_add_test(t, survives_a_round_trip);
-    tcase_add_test(t, cuts_what_jansson_reads);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

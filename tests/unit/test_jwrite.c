@@ -18,7 +18,7 @@ static void teardown(void)
     buf_done(&out);
 }
 
-START_TEST(writes_compactly)
+TEST(writes_compactly)
 {
     jwrite_object_begin(&w);
     jwrite_key(&w, STR("a"));
@@ -46,7 +46,7 @@ START_TEST(writes_compactly)
                                     "\"c\":{\"raw\": 1},\"d\":null}");
 }
 
-START_TEST(writes_members)
+TEST(writes_members)
 {
     jwrite_object_begin(&w);
     jwrite_str_at(&w, STR("a\""), STR("x"));
@@ -63,7 +63,7 @@ START_TEST(writes_members)
                                     "\"e\":true},\"f\":[],\"g\":[ ]}");
 }
 
-START_TEST(writes_extremes)
+TEST(writes_extremes)
 {
     jwrite_array_begin(&w);
     jwrite_i64(&w, INT64_MIN);
@@ -101,7 +101,7 @@ static const struct {
      "\"sixteen bytes or more\\nand more of them \xe2\x82\xac\""},
 };
 
-START_TEST(escapes)
+TEST_EACH(escapes, COUNT_OF(strings))
 {
     jwrite_str(&w, strings[_i].in);
     ck_assert_str_is(buf_str(&out), strings[_i].want);
@@ -119,7 +119,7 @@ static const struct {
     {STR("\xe2\x82%\x82"), "\"\xef\xbf\xbd\xef\xbf\xbd<\\n>\xef\xbf\xbd\""},
 };
 
-START_TEST(replaces_a_character)
+TEST_EACH(replaces_a_character, COUNT_OF(replacements))
 {
     jwrite_array_begin(&w);
     jwrite_null(&w);
@@ -131,7 +131,7 @@ START_TEST(replaces_a_character)
 }
 
 /* Every byte at every place around a vector's width is read back, if a reader accepts it. */
-START_TEST(reads_back)
+TEST(reads_back)
 {
     struct arena arena;
     arena_init(&arena, MIB);
@@ -163,7 +163,7 @@ START_TEST(reads_back)
 }
 
 /* For every ceiling, the buf never exceeds it and the failure stays. */
-START_TEST(ceiling_is_kept)
+TEST_EACH(ceiling_is_kept, 24)
 {
     struct buf small;
     buf_init(&small, (size_t)_i);
@@ -181,16 +181,7 @@ START_TEST(ceiling_is_kept)
 
 int main(void)
 {
-    Suite *suite = suite_create("jwrite");
-    TCase *t = tcase_create("jwrite");
+    TCase *t = unit_case("jwrite");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, writes_compactly);
-    tcase_add_test(t, writes_members);
-    tcase_add_test(t, writes_extremes);
-    tcase_add_loop_test(t, escapes, 0, COUNT_OF(strings));
-    tcase_add_loop_test(t, replaces_a_character, 0, COUNT_OF(replacements));
-    tcase_add_test(t, reads_back);
-    tcase_add_loop_test(t, ceiling_is_kept, 0, 24);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -54,7 +54,7 @@ static const char whole_pod[] =
     "{\"lastTransitionTime\":\"soon\",\"status\":\"True\",\"type\":\"Initialized\"}],"
     "\"phase\":\"Running\",\"startTime\":\"2026-11-22T05:40:01Z\"}}";
 
-START_TEST(reads_a_whole_pod)
+TEST(reads_a_whole_pod)
 {
     struct reading x;
     struct pod_view p;
@@ -115,7 +115,7 @@ static const struct {
     {"{\"k\":\"\\ud83d\\x\xff\"}", 10},
 };
 
-START_TEST(counts_the_annotations)
+TEST_EACH(counts_the_annotations, COUNT_OF(annotations))
 {
     struct reading x;
     struct pod_view p;
@@ -149,7 +149,7 @@ static const struct {
      "\"limits\":{\"Aliyun.com/gpu-mem\":\"8\"}}}]}}"},
 };
 
-START_TEST(reads_what_is_not_there_as_absent)
+TEST_EACH(reads_what_is_not_there_as_absent, COUNT_OF(bare_pods))
 {
     struct reading x;
     struct pod_view p;
@@ -203,7 +203,7 @@ static const struct {
     {"{\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}", 0},
 };
 
-START_TEST(reads_what_a_spec_asks_for)
+TEST_EACH(reads_what_a_spec_asks_for, COUNT_OF(specs))
 {
     struct reading x;
     struct pod_view p;
@@ -236,7 +236,7 @@ static const struct {
      "status.phase: expected a string, got a boolean at offset 19"},
 };
 
-START_TEST(names_the_field_that_is_wrong)
+TEST_EACH(names_the_field_that_is_wrong, COUNT_OF(wrong_pods))
 {
     struct reading x;
     struct pod_view p;
@@ -270,7 +270,7 @@ static const struct {
     {"{\"name\":\"n1\",\"status\":null}", ABSENT, ABSENT, ABSENT, ABSENT},
 };
 
-START_TEST(reads_nodes)
+TEST_EACH(reads_nodes, COUNT_OF(nodes))
 {
     struct reading x;
     struct node_view n;
@@ -302,7 +302,7 @@ static const struct {
      ABSENT},
 };
 
-START_TEST(reads_configmaps)
+TEST_EACH(reads_configmaps, COUNT_OF(configmaps))
 {
     struct reading x;
     struct configmap_view m;
@@ -316,7 +316,7 @@ START_TEST(reads_configmaps)
     end(&x);
 }
 
-START_TEST(writes_bindings)
+TEST(writes_bindings)
 {
     struct buf out;
     struct jwrite w;
@@ -356,7 +356,7 @@ START_TEST(writes_bindings)
 }
 
 /* The API server merges the annotations into the pod, and the watch brings them back. */
-START_TEST(reads_back_the_annotations_that_it_writes)
+TEST(reads_back_the_annotations_that_it_writes)
 {
     struct reading x;
     struct pod_view p;
@@ -393,26 +393,8 @@ static enum errc read_pod(void *ctx)
     return code == ERR_LIMIT ? ERR_NOMEM : code; /* the reader can't tell the two apart */
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     struct str json = str_of(whole_pod);
     ck_assert_uint_ge(fail_alloc_each(read_pod, &json), 1);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("kube");
-    TCase *tc = tcase_create("kube");
-    tcase_add_test(tc, reads_a_whole_pod);
-    tcase_add_loop_test(tc, counts_the_annotations, 0, COUNT_OF(annotations));
-    tcase_add_loop_test(tc, reads_what_is_not_there_as_absent, 0, COUNT_OF(bare_pods));
-    tcase_add_loop_test(tc, reads_what_a_spec_asks_for, 0, COUNT_OF(specs));
-    tcase_add_loop_test(tc, names_the_field_that_is_wrong, 0, COUNT_OF(wrong_pods));
-    tcase_add_loop_test(tc, reads_nodes, 0, COUNT_OF(nodes));
-    tcase_add_loop_test(tc, reads_configmaps, 0, COUNT_OF(configmaps));
-    tcase_add_test(tc, writes_bindings);
-    tcase_add_test(tc, reads_back_the_annotations_that_it_writes);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

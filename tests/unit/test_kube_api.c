@@ -196,18 +196,15 @@ START_TEST(test_status_message_is_cut_between_characters)
 
 int main(void)
 {
-    Suite *suite = suite_create("kube_api");
-    TCase *t = tcase_create("kube_api");
+    TCase *t = unit_case("kube_api");
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, test_call);
     tcase_add_loop_test(t, test_result, 0, 10);
     tcase_add_test(t, test_no_answer);
     tcase_add_test(t, test_path_beyond_its_ceiling);
     tcase_add_test(t, test_out_of_memory);
-    suite_add_tcase(suite, t);
-    TCase *pure = tcase_create("kube_status_message");
+    TCase *pure = unit_case("kube_status_message");
     tcase_add_loop_test(pure, test_status_message, 0, 6);
     tcase_add_test(pure, test_status_message_is_cut_between_characters);
-    suite_add_tcase(suite, pure);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -19,7 +19,7 @@ static void lose_and_win(void)
     ck_assert_str_eq(holder(), "me");
 }
 
-START_TEST(a_term_ends_with_the_lease)
+TEST(a_term_ends_with_the_lease)
 {
     lead();
     ck_assert_uint_eq(k.face->term(k.face), 1);
@@ -29,7 +29,7 @@ START_TEST(a_term_ends_with_the_lease)
 }
 
 /* Another replica may have given the card to another pod in between. */
-START_TEST(what_was_reserved_in_an_earlier_term_is_not_posted)
+TEST(what_was_reserved_in_an_earlier_term_is_not_posted)
 {
     lead();
     reserve_p();
@@ -39,7 +39,7 @@ START_TEST(what_was_reserved_in_an_earlier_term_is_not_posted)
     rig_close();
 }
 
-START_TEST(what_is_reserved_in_this_term_is_posted)
+TEST(what_is_reserved_in_this_term_is_posted)
 {
     lead();
     lose_and_win();
@@ -58,7 +58,7 @@ static void not_a_byte_leaves(void)
     ck_assert_int_eq(k.call.err.code, ERR_UNAVAILABLE);
 }
 
-START_TEST(nothing_leaves_after_the_end_of_the_term)
+TEST(nothing_leaves_after_the_end_of_the_term)
 {
     lead();
     reserve_p();
@@ -70,7 +70,7 @@ START_TEST(nothing_leaves_after_the_end_of_the_term)
 }
 
 /* The process was stopped between the decision and the first byte; no timer has run. */
-START_TEST(nothing_leaves_after_a_stall_past_the_lease)
+TEST(nothing_leaves_after_a_stall_past_the_lease)
 {
     lead();
     reserve_p();
@@ -80,7 +80,7 @@ START_TEST(nothing_leaves_after_a_stall_past_the_lease)
     rig_close();
 }
 
-START_TEST(nothing_leaves_in_the_next_term)
+TEST(nothing_leaves_in_the_next_term)
 {
     lead();
     reserve_p();
@@ -91,7 +91,7 @@ START_TEST(nothing_leaves_in_the_next_term)
 }
 
 /* After a failed connection a retry is allowed, if the term goes on. */
-START_TEST(a_failed_connection_is_not_sent)
+TEST(a_failed_connection_is_not_sent)
 {
     lead();
     reserve_p();
@@ -111,14 +111,14 @@ static void wanted_and_kept(void)
     ck_assert_str_eq(holder(), "me");
 }
 
-START_TEST(an_idle_leader_gives_the_lease)
+TEST(an_idle_leader_gives_the_lease)
 {
     lead();
     wanted_and_given();
     rig_close();
 }
 
-START_TEST(a_card_in_doubt_keeps_the_lease)
+TEST(a_card_in_doubt_keeps_the_lease)
 {
     lead();
     reserve_p();
@@ -133,7 +133,7 @@ START_TEST(a_card_in_doubt_keeps_the_lease)
 }
 
 /* A second copy of the Binding may be under way; the watch was faster than the answer. */
-START_TEST(an_open_post_of_a_bound_pod_keeps_the_lease)
+TEST(an_open_post_of_a_bound_pod_keeps_the_lease)
 {
     lead();
     reserve_p();
@@ -148,7 +148,7 @@ START_TEST(an_open_post_of_a_bound_pod_keeps_the_lease)
     rig_close();
 }
 
-START_TEST(a_canceled_post_is_not_counted)
+TEST(a_canceled_post_is_not_counted)
 {
     lead();
     reserve_p();
@@ -161,7 +161,7 @@ START_TEST(a_canceled_post_is_not_counted)
 }
 
 /* A call that was not a Binding, or has ended, must not lower the count. */
-START_TEST(only_an_open_post_is_counted_down)
+TEST(only_an_open_post_is_counted_down)
 {
     lead();
     get_p();
@@ -219,7 +219,7 @@ static const struct {
 };
 
 /* While an object is lost cardpack decides nothing; a later list repairs that. */
-START_TEST(memory_fails_within_a_list)
+TEST_EACH(memory_fails_within_a_list, COUNT_OF(lists))
 {
     size_t n_lost = 0;
     for (size_t nth = 1;; nth++) {
@@ -253,7 +253,7 @@ static void end_watch(enum cache_kind kind)
     serve();
 }
 
-START_TEST(memory_fails_within_a_watch)
+TEST(memory_fails_within_a_watch)
 {
     size_t n_lost = 0;
     k.items[CACHE_PODS] = "";
@@ -287,7 +287,7 @@ START_TEST(memory_fails_within_a_watch)
 }
 
 /* A new leader must read again, and the list that lost the object does not count as read. */
-START_TEST(memory_fails_within_a_later_list)
+TEST(memory_fails_within_a_later_list)
 {
     size_t n_lost = 0;
     for (size_t nth = 1;; nth++) {
@@ -313,7 +313,7 @@ START_TEST(memory_fails_within_a_later_list)
 }
 
 /* A list that was under way when the object was lost does not bring it, and proves nothing. */
-START_TEST(a_list_without_loss_is_what_ends_it)
+TEST(a_list_without_loss_is_what_ends_it)
 {
     lead();
     reserve_p();
@@ -332,7 +332,7 @@ START_TEST(a_list_without_loss_is_what_ends_it)
 
 /* ---- lists ---- */
 
-START_TEST(each_first_list_is_waited_for)
+TEST_EACH(each_first_list_is_waited_for, CACHE_KINDS)
 {
     static const char *const missing[CACHE_KINDS] = {"first list of nodes", "first list of pods",
                                                      "first list of unhealthy cards"};
@@ -349,7 +349,7 @@ START_TEST(each_first_list_is_waited_for)
 /* Not even its UID can be read, so it may hold any card of any node. */
 #define WITHOUT_UID "{\"metadata\":{\"name\":\"q\",\"namespace\":\"ns\",\"resourceVersion\":\"7\"}}"
 
-START_TEST(an_object_that_is_left_out_in_a_list)
+TEST(an_object_that_is_left_out_in_a_list)
 {
     rig_open(false);
     k.items[CACHE_PODS] = WITHOUT_UID;
@@ -363,7 +363,7 @@ START_TEST(an_object_that_is_left_out_in_a_list)
     rig_close();
 }
 
-START_TEST(an_object_that_is_left_out_in_a_watch)
+TEST(an_object_that_is_left_out_in_a_watch)
 {
     lead();
     reserve_p();
@@ -389,7 +389,7 @@ static const struct {
     {403, "{\"status\":\"Failure\",\"code\":403}"},
 };
 
-START_TEST(only_a_status_denies_unhealthy_cards)
+TEST_EACH(only_a_status_denies_unhealthy_cards, COUNT_OF(not_denied))
 {
     rig_open(false);
     k.held[CACHE_HEALTH] = true;
@@ -405,7 +405,7 @@ START_TEST(only_a_status_denies_unhealthy_cards)
 }
 
 /* cardpack goes on if it may not read unhealthy cards; without nodes it can't. */
-START_TEST(only_unhealthy_cards_may_be_denied)
+TEST(only_unhealthy_cards_may_be_denied)
 {
     rig_open(false);
     k.held[CACHE_HEALTH] = true;
@@ -425,7 +425,7 @@ START_TEST(only_unhealthy_cards_may_be_denied)
 
 /* The pod is confirmed but in no list: it was deleted before the list was read, and no watch will
  * show that. */
-START_TEST(a_confirmed_pod_in_no_list_is_asked_for)
+TEST(a_confirmed_pod_in_no_list_is_asked_for)
 {
     rig_open(false);
     pass(2 * SETTLE_MS);
@@ -464,31 +464,6 @@ START_TEST(a_confirmed_pod_in_no_list_is_asked_for)
 
 int main(void)
 {
-    Suite *suite = suite_create("kube_backend");
-    TCase *tc = tcase_create("kube_backend");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_test(tc, a_term_ends_with_the_lease);
-    tcase_add_test(tc, what_was_reserved_in_an_earlier_term_is_not_posted);
-    tcase_add_test(tc, what_is_reserved_in_this_term_is_posted);
-    tcase_add_test(tc, nothing_leaves_after_the_end_of_the_term);
-    tcase_add_test(tc, nothing_leaves_after_a_stall_past_the_lease);
-    tcase_add_test(tc, nothing_leaves_in_the_next_term);
-    tcase_add_test(tc, a_failed_connection_is_not_sent);
-    tcase_add_test(tc, an_idle_leader_gives_the_lease);
-    tcase_add_test(tc, a_card_in_doubt_keeps_the_lease);
-    tcase_add_test(tc, an_open_post_of_a_bound_pod_keeps_the_lease);
-    tcase_add_test(tc, a_canceled_post_is_not_counted);
-    tcase_add_test(tc, only_an_open_post_is_counted_down);
-    tcase_add_loop_test(tc, memory_fails_within_a_list, 0, COUNT_OF(lists));
-    tcase_add_test(tc, memory_fails_within_a_watch);
-    tcase_add_test(tc, memory_fails_within_a_later_list);
-    tcase_add_test(tc, a_list_without_loss_is_what_ends_it);
-    tcase_add_test(tc, an_object_that_is_left_out_in_a_list);
-    tcase_add_test(tc, an_object_that_is_left_out_in_a_watch);
-    tcase_add_loop_test(tc, each_first_list_is_waited_for, 0, CACHE_KINDS);
-    tcase_add_loop_test(tc, only_a_status_denies_unhealthy_cards, 0, COUNT_OF(not_denied));
-    tcase_add_test(tc, only_unhealthy_cards_may_be_denied);
-    tcase_add_test(tc, a_confirmed_pod_in_no_list_is_asked_for);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

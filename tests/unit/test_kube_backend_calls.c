@@ -22,7 +22,7 @@ static const struct {
     {500, NULL, "NotFound", "pods", GET_FAILED},
 };
 
-START_TEST(what_a_read_says)
+TEST_EACH(what_a_read_says, COUNT_OF(reads))
 {
     lead();
     get_p();
@@ -40,7 +40,7 @@ START_TEST(what_a_read_says)
 }
 
 /* As many containers as etcd's limit lets through: a pod that a list shows can also be read. */
-START_TEST(a_pod_as_large_as_it_can_be)
+TEST(a_pod_as_large_as_it_can_be)
 {
     struct buf json;
     lead();
@@ -63,7 +63,7 @@ START_TEST(a_pod_as_large_as_it_can_be)
 }
 
 /* A result does not contain data of an earlier answer. */
-START_TEST(a_read_that_fails_after_one_that_found)
+TEST(a_read_that_fails_after_one_that_found)
 {
     lead();
     get_p();
@@ -89,7 +89,7 @@ static void token_is(const char *token)
 }
 
 /* The token was rotated and a GET gets 401: the next GET has the new token. */
-START_TEST(a_token_that_is_refused_is_read_again)
+TEST(a_token_that_is_refused_is_read_again)
 {
     lead();
     token_is("second");
@@ -106,7 +106,7 @@ START_TEST(a_token_that_is_refused_is_read_again)
 }
 
 /* The same with a Binding, if the caller asks for it. */
-START_TEST(a_binding_that_is_refused_for_the_token)
+TEST(a_binding_that_is_refused_for_the_token)
 {
     lead();
     reserve_p();
@@ -120,7 +120,7 @@ START_TEST(a_binding_that_is_refused_for_the_token)
     rig_close();
 }
 
-START_TEST(a_binding_that_is_turned_away_for_a_while)
+TEST(a_binding_that_is_turned_away_for_a_while)
 {
     lead();
     reserve_p();
@@ -138,7 +138,7 @@ START_TEST(a_binding_that_is_turned_away_for_a_while)
 }
 
 /* A GET decides nothing: a Binding in doubt is read back even after the term has ended. */
-START_TEST(a_read_leaves_in_any_term)
+TEST(a_read_leaves_in_any_term)
 {
     lead();
     reserve_p();
@@ -159,7 +159,7 @@ START_TEST(a_read_leaves_in_any_term)
 }
 
 /* An ordinary failure, reported later and not from within the call. */
-START_TEST(memory_fails_before_a_call)
+TEST_EACH(memory_fails_before_a_call, 2)
 {
     lead();
     reserve_p();
@@ -186,17 +186,6 @@ START_TEST(memory_fails_before_a_call)
 
 int main(void)
 {
-    Suite *suite = suite_create("kube_backend_calls");
-    TCase *tc = tcase_create("kube_backend_calls");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_loop_test(tc, what_a_read_says, 0, COUNT_OF(reads));
-    tcase_add_test(tc, a_pod_as_large_as_it_can_be);
-    tcase_add_test(tc, a_read_that_fails_after_one_that_found);
-    tcase_add_test(tc, a_token_that_is_refused_is_read_again);
-    tcase_add_test(tc, a_binding_that_is_refused_for_the_token);
-    tcase_add_test(tc, a_binding_that_is_turned_away_for_a_while);
-    tcase_add_test(tc, a_read_leaves_in_any_term);
-    tcase_add_loop_test(tc, memory_fails_before_a_call, 0, 2);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

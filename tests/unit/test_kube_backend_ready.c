@@ -20,7 +20,7 @@ static const char *const missing[CACHE_KINDS] = {"first list of nodes", "first l
                                                  "first list of unhealthy cards"};
 
 /* A follower is ready when its lists are in, and stays so until it leads. */
-START_TEST(a_follower_is_ready_with_its_lists)
+TEST_EACH(a_follower_is_ready_with_its_lists, CACHE_KINDS)
 {
     rig_open(true);
     k.held[_i] = true;
@@ -40,7 +40,7 @@ START_TEST(a_follower_is_ready_with_its_lists)
 }
 
 /* Each stage of a replica that takes over is ready: its pod must not leave the Service then. */
-START_TEST(a_new_leader_stays_ready)
+TEST(a_new_leader_stays_ready)
 {
     bool settled = false;
     rig_open(true);
@@ -63,7 +63,7 @@ START_TEST(a_new_leader_stays_ready)
 }
 
 /* A leader whose renewals get no answer does not decide, and does not lead again by itself. */
-START_TEST(a_leader_that_can_not_renew)
+TEST(a_leader_that_can_not_renew)
 {
     lead();
     k.lease_silent = true;
@@ -74,7 +74,7 @@ START_TEST(a_leader_that_can_not_renew)
 }
 
 /* A replica without a right to the Lease never takes over. */
-START_TEST(a_replica_without_its_lease)
+TEST(a_replica_without_its_lease)
 {
     rig_open(true);
     k.lease_silent = true;
@@ -90,7 +90,7 @@ START_TEST(a_replica_without_its_lease)
 }
 
 /* A follower does not write, so it does not learn that a missing right to write is there now. */
-START_TEST(a_follower_that_could_not_write)
+TEST(a_follower_that_could_not_write)
 {
     rig_open(true);
     pass(100);
@@ -115,7 +115,7 @@ START_TEST(a_follower_that_could_not_write)
 }
 
 /* Without an election there is nothing to stand by for. */
-START_TEST(the_only_replica)
+TEST(the_only_replica)
 {
     rig_open(false);
     pass(SETTLE_MS / 2);
@@ -128,15 +128,6 @@ START_TEST(the_only_replica)
 
 int main(void)
 {
-    Suite *suite = suite_create("kube_backend_ready");
-    TCase *tc = tcase_create("all");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_loop_test(tc, a_follower_is_ready_with_its_lists, 0, CACHE_KINDS);
-    tcase_add_test(tc, a_new_leader_stays_ready);
-    tcase_add_test(tc, a_leader_that_can_not_renew);
-    tcase_add_test(tc, a_replica_without_its_lease);
-    tcase_add_test(tc, a_follower_that_could_not_write);
-    tcase_add_test(tc, the_only_replica);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

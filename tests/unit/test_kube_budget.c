@@ -132,7 +132,7 @@ static const struct {
     {STATUS("{\"disruptedPods\":null}"), "ns/b 0: none", NULL},
 };
 
-START_TEST(reads_budgets)
+TEST_EACH(reads_budgets, COUNT_OF(good))
 {
     struct reading x;
     struct buf text;
@@ -164,7 +164,7 @@ static const struct {
      "status.disruptedPods: expected an object, got a list at offset 27"},
 };
 
-START_TEST(names_what_is_wrong)
+TEST_EACH(names_what_is_wrong, COUNT_OF(bad))
 {
     struct reading x;
     ck_assert_int_eq(begin(&x, str_of(bad[_i].json), false), ERR_SYNTAX);
@@ -213,7 +213,7 @@ static bool selects_all(size_t of, size_t n)
     return all;
 }
 
-START_TEST(one_that_is_too_long_selects_all_of_its_namespace)
+TEST_EACH(one_that_is_too_long_selects_all_of_its_namespace, COUNT_OF(many))
 {
     ck_assert(!selects_all((size_t)_i, many[_i].most));
     ck_assert(selects_all((size_t)_i, many[_i].most + 1));
@@ -269,7 +269,7 @@ static enum errc read_large(void *ctx)
     return code;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     struct buf json;
     buf_init(&json, MIB);
@@ -279,7 +279,7 @@ START_TEST(survives_a_lack_of_memory)
 }
 
 /* At every place where the arena may be full. */
-START_TEST(no_room_is_an_error_of_its_own)
+TEST(no_room_is_an_error_of_its_own)
 {
     struct buf json;
     bool fits = false;
@@ -300,18 +300,4 @@ START_TEST(no_room_is_an_error_of_its_own)
         end(&x);
     }
     buf_done(&json);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("kube_budget");
-    TCase *tc = tcase_create("kube_budget");
-    tcase_add_loop_test(tc, reads_budgets, 0, COUNT_OF(good));
-    tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
-    tcase_add_loop_test(tc, one_that_is_too_long_selects_all_of_its_namespace, 0,
-                        (int)COUNT_OF(many));
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    tcase_add_test(tc, no_room_is_an_error_of_its_own);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -65,7 +65,7 @@ static void print(const struct pod_view *v, struct buf *out)
                    STR_ARG(v->classes[i].amount));
 }
 
-START_TEST(containers_request_of_classes)
+TEST_EACH(containers_request_of_classes, COUNT_OF(pods))
 {
     char json[1024];
     char text[256];
@@ -89,7 +89,7 @@ static void put_many(struct buf *out, unsigned n)
     buf_put(out, STR("]}}"));
 }
 
-START_TEST(the_first_names_of_a_pod_are_read)
+TEST(the_first_names_of_a_pod_are_read)
 {
     char json[16384];
     struct arena arena;
@@ -114,21 +114,10 @@ static enum errc read_many(void *ctx)
     return code;
 }
 
-START_TEST(each_allocation_may_fail)
+TEST(each_allocation_may_fail)
 {
     char json[16384];
     struct buf in = BUF_ON(json);
     put_many(&in, 30);
     ck_assert_uint_gt(fail_alloc_each(read_many, &in), 0);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("kube_classes");
-    TCase *tc = tcase_create("kube_classes");
-    tcase_add_loop_test(tc, containers_request_of_classes, 0, COUNT_OF(pods));
-    tcase_add_test(tc, the_first_names_of_a_pod_are_read);
-    tcase_add_test(tc, each_allocation_may_fail);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

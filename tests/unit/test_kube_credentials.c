@@ -89,7 +89,7 @@ static enum errc find(const struct kube_api_settings *s, struct kube_credentials
     return kube_credentials_find(s, &arena, ret, e);
 }
 
-START_TEST(test_in_cluster)
+TEST_EACH(test_in_cluster, 8)
 {
     static const struct {
         const char *host;
@@ -124,7 +124,7 @@ START_TEST(test_in_cluster)
     ck_assert(c.tls);
 }
 
-START_TEST(test_in_cluster_needs_ca_and_token)
+TEST(test_in_cluster_needs_ca_and_token)
 {
     struct kube_api_settings s = in_cluster("10.0.0.1", "443");
     struct kube_credentials c;
@@ -145,7 +145,7 @@ START_TEST(test_in_cluster_needs_ca_and_token)
     kube_token_done(&t);
 }
 
-START_TEST(test_precedence)
+TEST(test_precedence)
 {
     struct kube_api_settings s = in_cluster("10.0.0.1", "443");
     struct kube_credentials c;
@@ -178,7 +178,7 @@ START_TEST(test_precedence)
 }
 
 /* A given configuration counts before all other sources. */
-START_TEST(test_given)
+TEST(test_given)
 {
     struct kube_credentials found;
     struct err err = ERR_INIT;
@@ -190,7 +190,7 @@ START_TEST(test_given)
     ck_assert(found.tls);
 }
 
-START_TEST(test_plain_http_carries_no_identity)
+TEST(test_plain_http_carries_no_identity)
 {
     struct kube_api_settings s = {.kubeconfig = path_of("config")};
     struct kube_credentials c;
@@ -207,7 +207,7 @@ START_TEST(test_plain_http_carries_no_identity)
     kube_token_done(&t);
 }
 
-START_TEST(test_impersonation)
+TEST(test_impersonation)
 {
     static const char *const expected[] = {
         "Impersonate-User: jane",
@@ -228,7 +228,7 @@ START_TEST(test_impersonation)
         ck_assert_str_is(c.headers[i], expected[i]);
 }
 
-START_TEST(test_refused)
+TEST_EACH(test_refused, 5)
 {
     static const struct {
         const char *server;
@@ -248,7 +248,7 @@ START_TEST(test_refused)
     ck_assert_ptr_null(strstr(e.text, "s3cret"));
 }
 
-START_TEST(test_token_is_re_read_after_50_s)
+TEST(test_token_is_re_read_after_50_s)
 {
     struct kubeconfig config = {.token_file = path_of("token"), .token = STR("inline")};
     struct kube_token t;
@@ -266,7 +266,7 @@ START_TEST(test_token_is_re_read_after_50_s)
     kube_token_done(&t);
 }
 
-START_TEST(test_bad_token_file_keeps_the_old_token)
+TEST_EACH(test_bad_token_file_keeps_the_old_token, 5)
 {
     static const char *const bad[] = {"", " \n\t", "two\r\nX-Evil: 1", "two words", "caf\xc3\xa9"};
     struct kubeconfig config = {.token_file = path_of("token")};
@@ -287,7 +287,7 @@ START_TEST(test_bad_token_file_keeps_the_old_token)
     kube_token_done(&t);
 }
 
-START_TEST(test_token_beside_a_file)
+TEST(test_token_beside_a_file)
 {
     struct kubeconfig config = {.token_file = path_of("token"), .token = STR("inline")};
     struct kube_token t;
@@ -319,7 +319,7 @@ static enum errc find_and_read_token(void *ctx)
     return code == ERR_LIMIT ? ERR_NOMEM : code;
 }
 
-START_TEST(test_out_of_memory)
+TEST(test_out_of_memory)
 {
     struct kube_api_settings s = in_cluster("fd00::1", "443");
     write_file("ca.crt", "PEM");
@@ -335,20 +335,7 @@ START_TEST(test_out_of_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("kube_credentials");
-    TCase *t = tcase_create("kube_credentials");
+    TCase *t = unit_case("kube_credentials");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, test_in_cluster, 0, 8);
-    tcase_add_test(t, test_in_cluster_needs_ca_and_token);
-    tcase_add_test(t, test_precedence);
-    tcase_add_test(t, test_given);
-    tcase_add_test(t, test_plain_http_carries_no_identity);
-    tcase_add_test(t, test_impersonation);
-    tcase_add_loop_test(t, test_refused, 0, 5);
-    tcase_add_test(t, test_token_is_re_read_after_50_s);
-    tcase_add_loop_test(t, test_bad_token_file_keeps_the_old_token, 0, 5);
-    tcase_add_test(t, test_token_beside_a_file);
-    tcase_add_test(t, test_out_of_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

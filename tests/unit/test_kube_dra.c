@@ -125,7 +125,7 @@ static enum errc read_one(void *ctx)
     return code;
 }
 
-START_TEST(objects_are_read)
+TEST_EACH(objects_are_read, COUNT_OF(table))
 {
     char bytes[4096];
     struct reading x = {
@@ -140,7 +140,7 @@ START_TEST(objects_are_read)
     ck_assert_str_eq(buf_cstr(&x.out), table[_i].then);
 }
 
-START_TEST(names_have_a_limit)
+TEST(names_have_a_limit)
 {
     char bytes[1024];
     struct buf json;
@@ -154,22 +154,11 @@ START_TEST(names_have_a_limit)
     buf_done(&json);
 }
 
-START_TEST(each_allocation_may_fail)
+TEST_EACH(each_allocation_may_fail, COUNT_OF(table))
 {
     char bytes[4096];
     struct reading x = {
         .what = table[_i].what, .json = str_of(table[_i].json), .out = BUF_ON(bytes)};
     if (table[_i].then[0] != '!')
         (void)fail_alloc_each(read_one, &x);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("kube_dra");
-    TCase *tc = tcase_create("dra");
-    tcase_add_loop_test(tc, objects_are_read, 0, COUNT_OF(table));
-    tcase_add_test(tc, names_have_a_limit);
-    tcase_add_loop_test(tc, each_allocation_may_fail, 0, COUNT_OF(table));
-    suite_add_tcase(s, tc);
-    return unit_main(s);
 }

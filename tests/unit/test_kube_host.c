@@ -97,7 +97,7 @@ static void read_pod(const char *spec, struct pod_view *ret)
     arena_done(&arena);
 }
 
-START_TEST(a_pod_requests_what_the_scheduler_counts)
+TEST_EACH(a_pod_requests_what_the_scheduler_counts, COUNT_OF(pods))
 {
     struct pod_view pod;
     read_pod(pods[_i].spec, &pod);
@@ -107,7 +107,7 @@ START_TEST(a_pod_requests_what_the_scheduler_counts)
 }
 
 /* No number of containers overflows the sum. */
-START_TEST(many_containers_are_cut_as_well)
+TEST(many_containers_are_cut_as_well)
 {
     static char spec[2000];
     struct pod_view pod;
@@ -139,7 +139,7 @@ static void check(struct str s, const char *expected)
         ck_assert_str_is(s, expected);
 }
 
-START_TEST(a_node_has_what_is_allocatable)
+TEST_EACH(a_node_has_what_is_allocatable, COUNT_OF(nodes))
 {
     char json[256];
     struct arena arena;
@@ -154,15 +154,4 @@ START_TEST(a_node_has_what_is_allocatable)
     check(node.cpu, nodes[_i].cpu);
     check(node.memory, nodes[_i].memory);
     arena_done(&arena);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("kube_host");
-    TCase *tc = tcase_create("kube_host");
-    tcase_add_loop_test(tc, a_pod_requests_what_the_scheduler_counts, 0, COUNT_OF(pods));
-    tcase_add_test(tc, many_containers_are_cut_as_well);
-    tcase_add_loop_test(tc, a_node_has_what_is_allocatable, 0, COUNT_OF(nodes));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -38,7 +38,7 @@ static struct node_view read_node(const char *json)
     return n;
 }
 
-START_TEST(names_an_unknown_annotation)
+TEST(names_an_unknown_annotation)
 {
     struct pod_view p = read_pod(
         "{\"metadata\":{\"annotations\":{\"cardpack.io/card-model\":\"A\",\"example.com/policy\":"
@@ -66,7 +66,7 @@ static const struct {
     {"cardpack.io/card-model-card-model-card-model-card-model-card-model-card-model", NULL},
 };
 
-START_TEST(finds_the_annotation_that_was_meant)
+TEST_EACH(finds_the_annotation_that_was_meant, COUNT_OF(typos))
 {
     struct str nearest = kube_near_annotation(str_of(typos[_i].key));
     if (typos[_i].nearest == NULL)
@@ -75,7 +75,7 @@ START_TEST(finds_the_annotation_that_was_meant)
         ck_assert_str_is(nearest, typos[_i].nearest);
 }
 
-START_TEST(reads_a_pods_wishes)
+TEST(reads_a_pods_wishes)
 {
     struct pod_view p = read_pod(
         "{\"metadata\":{\"annotations\":{\"cardpack.io/gpu-mem-percent\":\"50\","
@@ -147,7 +147,7 @@ static const struct {
      false, false, true},
 };
 
-START_TEST(reads_what_is_odd)
+TEST_EACH(reads_what_is_odd, COUNT_OF(odd))
 {
     struct pod_view p = read_pod(odd[_i].json);
     ck_assert_int_eq(p.priority, odd[_i].priority);
@@ -155,7 +155,7 @@ START_TEST(reads_what_is_odd)
     ck_assert(p.has_allocation == odd[_i].allocation);
 }
 
-START_TEST(reads_what_a_node_says_of_its_cards)
+TEST(reads_what_a_node_says_of_its_cards)
 {
     struct node_view n = read_node(
         "{\"metadata\":{\"name\":\"n\",\"labels\":{\"aliyun.accelerator/nvidia_name\":\"T4\","
@@ -206,7 +206,7 @@ static const struct {
      "\"{\\\"0\\\":{\\\"0\\\":5,\\\"2\\\":5}}\"}"},
 };
 
-START_TEST(a_binding_tells_which_cards)
+TEST_EACH(a_binding_tells_which_cards, COUNT_OF(bindings))
 {
     char bytes[1024];
     char expected[1024];
@@ -230,15 +230,7 @@ START_TEST(a_binding_tells_which_cards)
 
 int main(void)
 {
-    Suite *suite = suite_create("kube_wishes");
-    TCase *tc = tcase_create("kube_wishes");
+    TCase *tc = unit_case("kube_wishes");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, names_an_unknown_annotation);
-    tcase_add_loop_test(tc, finds_the_annotation_that_was_meant, 0, COUNT_OF(typos));
-    tcase_add_test(tc, reads_a_pods_wishes);
-    tcase_add_loop_test(tc, reads_what_is_odd, 0, COUNT_OF(odd));
-    tcase_add_test(tc, reads_what_a_node_says_of_its_cards);
-    tcase_add_loop_test(tc, a_binding_tells_which_cards, 0, COUNT_OF(bindings));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -31,7 +31,7 @@ static enum errc read_with(const char *cluster, const char *user, struct arena *
     return kubeconfig_read(str_of(text), STR("/etc/k/conf"), arena, ret, err);
 }
 
-START_TEST(everything)
+TEST(everything)
 {
     static const char text[] = "current-context: b\n"
                                "users:\n"
@@ -94,7 +94,7 @@ START_TEST(everything)
     arena_done(&arena);
 }
 
-START_TEST(json)
+TEST(json)
 {
     struct err err = ERR_INIT;
     struct arena arena;
@@ -213,7 +213,7 @@ static const struct {
      "user \"admin\": as-groups[1]: holds a control character"},
 };
 
-START_TEST(entry)
+TEST_EACH(entry, COUNT_OF(entries))
 {
     struct err err = ERR_INIT;
     struct arena arena;
@@ -261,7 +261,7 @@ static const struct {
     {"a: b\n c: d\n", "line 2, column 3: mapping values are not allowed in this context"},
 };
 
-START_TEST(file)
+TEST_EACH(file, COUNT_OF(files))
 {
     struct err err = ERR_INIT;
     struct arena arena;
@@ -280,7 +280,7 @@ START_TEST(file)
 }
 
 /* For every ceiling of the arena: an error, never half an answer. */
-START_TEST(small_arenas)
+TEST(small_arenas)
 {
     static const char text[] = "current-context: a\n" CLUSTERS CONTEXTS
                                "users: [{name: u, user: {token: \"a\\u0022\", as: b, "
@@ -299,7 +299,7 @@ START_TEST(small_arenas)
 }
 
 /* If any allocation fails, those for anchors included, the whole read fails and leaks nothing. */
-START_TEST(no_memory)
+TEST(no_memory)
 {
     static const char text[] = "current-context: &a a\n" CLUSTERS
                                "contexts: [{name: *a, context: {cluster: c, user: &u u}}]\n"
@@ -319,18 +319,4 @@ START_TEST(no_memory)
             arena_done(&arena);
         }
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("kubeconfig");
-    TCase *t = tcase_create("kubeconfig");
-    tcase_add_test(t, everything);
-    tcase_add_test(t, json);
-    tcase_add_loop_test(t, entry, 0, COUNT_OF(entries));
-    tcase_add_loop_test(t, file, 0, COUNT_OF(files));
-    tcase_add_test(t, small_arenas);
-    tcase_add_test(t, no_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

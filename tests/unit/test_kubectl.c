@@ -123,7 +123,7 @@ static enum errc parse(const char *line, struct kubectl_args *ret)
     return kubectl_args_parse(n, words, ret, &err);
 }
 
-START_TEST(line)
+TEST_EACH(line, COUNT_OF(lines))
 {
     struct kubectl_args a;
     ck_assert_msg(parse(lines[_i].line, &a) == lines[_i].code, "%s: %s", lines[_i].line, err.text);
@@ -131,7 +131,7 @@ START_TEST(line)
         ck_assert_msg(strstr(err.text, lines[_i].says) != NULL, "%s", err.text);
 }
 
-START_TEST(values)
+TEST(values)
 {
     struct kubectl_args a;
     ck_assert_ok(parse("k explain p -n=ns -oyaml --service s/d:web --request-timeout 2m", &a),
@@ -163,7 +163,7 @@ START_TEST(values)
 }
 
 /* In the order of the command line, so that a repeated flag means what it means for kubectl. */
-START_TEST(passed)
+TEST(passed)
 {
     static const char *const expected[] = {
         "--as-group",   "g",  "--insecure-skip-tls-verify",      "--as-group", "h",
@@ -179,7 +179,7 @@ START_TEST(passed)
     ck_assert(!a.timeout_given);
 }
 
-START_TEST(too_many_passed)
+TEST_EACH(too_many_passed, 2)
 {
     static char texts[][32] = {"--as=u", "--insecure-skip-tls-verify", "top"};
     char *words[2 + COUNT_OF(((struct kubectl_args *)NULL)->passed)];
@@ -194,7 +194,7 @@ START_TEST(too_many_passed)
 }
 
 /* Every flag and command has a line of help; what a command does not accept has none. */
-START_TEST(usage)
+TEST(usage)
 {
     kubectl_usage(&out, KUBECTL_HELP);
     for (size_t i = 0; i < kubectl_cli.n_flags; i++) {
@@ -264,7 +264,7 @@ static const struct {
     {"kind: Pod\nmetadata: 3", NULL, NULL, 0, "metadata"},
 };
 
-START_TEST(pod)
+TEST_EACH(pod, COUNT_OF(pods))
 {
     struct kubectl_pod p;
     struct str asked = pods[_i].asked == NULL ? STR_NULL : str_of(pods[_i].asked);
@@ -334,7 +334,7 @@ static void strip(struct buf *text)
     text->n = n;
 }
 
-START_TEST(tab)
+TEST_EACH(tab, COUNT_OF(tabs))
 {
     char bytes[128];
     char *words[WORDS_MAX];
@@ -370,7 +370,7 @@ static const struct {
     {"fit --namespace = ", KUBECTL_NAMESPACE_NAMES, "", "", NULL},
 };
 
-START_TEST(wish)
+TEST_EACH(wish, COUNT_OF(wishes))
 {
     char bytes[128];
     char *words[WORDS_MAX];
@@ -390,17 +390,7 @@ START_TEST(wish)
 
 int main(void)
 {
-    Suite *s = suite_create("kubectl");
-    TCase *t = tcase_create("kubectl");
+    TCase *t = unit_case("kubectl");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, line, 0, (int)COUNT_OF(lines));
-    tcase_add_test(t, values);
-    tcase_add_test(t, passed);
-    tcase_add_loop_test(t, too_many_passed, 0, 2);
-    tcase_add_test(t, usage);
-    tcase_add_loop_test(t, pod, 0, (int)COUNT_OF(pods));
-    tcase_add_loop_test(t, tab, 0, (int)COUNT_OF(tabs));
-    tcase_add_loop_test(t, wish, 0, (int)COUNT_OF(wishes));
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -85,7 +85,7 @@ static const char *table(bool wide)
     "status.phase%21%3DFailed"
 
 /* The selector goes to the API server, in every page's request. */
-START_TEST(pages)
+TEST(pages)
 {
     static const struct script_step steps[] = {
         {PATH_NS "&labelSelector=app%20in%20%28a%2Cb%29%2C%21x&limit=500 ", SCRIPT_BODY,
@@ -102,7 +102,7 @@ START_TEST(pages)
 }
 
 /* The objects of the first pages do not count twice. */
-START_TEST(expired)
+TEST(expired)
 {
     static const struct script_step steps[] = {
         {"&limit=500 ", SCRIPT_BODY, LIST(",\"continue\":\"t\"", HELD), 0, NULL},
@@ -136,7 +136,7 @@ static const struct {
     {{"", SCRIPT_CUT, "{\"kind\":\"PodList\",\"items\":[", 0, NULL}, ERR_UNAVAILABLE, ""},
 };
 
-START_TEST(refusal)
+TEST_EACH(refusal, COUNT_OF(refusals))
 {
     enum errc code = read_pods(&refusals[_i].step, 1, STR("ns"), STR("a b"));
     ck_assert_msg(code == refusals[_i].code && strstr(err.text, refusals[_i].says) != NULL,
@@ -184,7 +184,7 @@ static const struct {
     {POD("", "\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\"}]", "\"phase\":\"Running\""), ""},
 };
 
-START_TEST(row)
+TEST_EACH(row, COUNT_OF(rows))
 {
     struct script_step step = {"GET", SCRIPT_BODY, rows[_i].list, 0, NULL};
     ck_assert_ok(read_pods(&step, 1, STR("ns"), STR_NULL), &err);
@@ -243,7 +243,7 @@ static const struct {
      "n      ?         1000     -   Running   ?:1000(30%)   1000      -\n"},
 };
 
-START_TEST(named_by_uuid)
+TEST_EACH(named_by_uuid, COUNT_OF(named))
 {
     const struct script_step steps[] = {
         {"GET /api/v1/namespaces/ns/pods", SCRIPT_BODY, named[_i].list, 0, NULL},
@@ -267,7 +267,7 @@ START_TEST(named_by_uuid)
 #define CONFIGMAPS "GET /api/v1/namespaces/kube-system/configmaps?limit=500 "
 
 /* With what cardpack-node has measured. */
-START_TEST(really)
+TEST(really)
 {
     char maps[2048];
     char seen[STAMP_BYTES];
@@ -317,7 +317,7 @@ START_TEST(really)
 }
 
 /* Who may not read the ConfigMaps sees the table as without cardpack-node. */
-START_TEST(really_is_denied)
+TEST(really_is_denied)
 {
     static const struct script_step steps[] = {
         {"GET", SCRIPT_BODY, LIST("", HELD), 0, NULL},
@@ -351,7 +351,7 @@ static enum errc print_all(void *ctx)
 }
 
 /* No byte of an object reaches the terminal as a command, in any format. */
-START_TEST(hostile)
+TEST(hostile)
 {
     static const struct script_step step = {
         "GET", SCRIPT_BODY,
@@ -379,7 +379,7 @@ START_TEST(hostile)
     ck_assert_uint_gt(fail_alloc_each(print_all, NULL), 0);
 }
 
-START_TEST(json)
+TEST(json)
 {
     static const struct script_step step = {"GET", SCRIPT_BODY, LIST("", HELD "," WAITS), 0, NULL};
     ck_assert_ok(read_pods(&step, 1, STR("ns"), STR_NULL), &err);
@@ -411,7 +411,7 @@ static const struct {
     "gpu-mem\":\"9\"}}}]}}"
 
 /* Numbers from the largest, the oldest first; a pod without a time of creation last. */
-START_TEST(sorted)
+TEST_EACH(sorted, COUNT_OF(sorts))
 {
     struct script_step step = {"GET", SCRIPT_BODY, LIST("", HELD "," WAITS "," AGED), 0, NULL};
     struct kubectl_look look = {.names = true};
@@ -441,27 +441,14 @@ static const struct {
     {4000U * 86400, "4000d"},
 };
 
-START_TEST(age)
+TEST_EACH(age, COUNT_OF(ages))
 {
     ck_assert_str_is(kubectl_age(ages[_i].seconds, &out), ages[_i].text);
 }
 
 int main(void)
 {
-    Suite *s = suite_create("kubectl_pods");
-    TCase *t = tcase_create("kubectl_pods");
+    TCase *t = unit_case("kubectl_pods");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, pages);
-    tcase_add_test(t, expired);
-    tcase_add_loop_test(t, refusal, 0, (int)COUNT_OF(refusals));
-    tcase_add_loop_test(t, row, 0, (int)COUNT_OF(rows));
-    tcase_add_loop_test(t, named_by_uuid, 0, (int)COUNT_OF(named));
-    tcase_add_test(t, really);
-    tcase_add_test(t, really_is_denied);
-    tcase_add_test(t, hostile);
-    tcase_add_test(t, json);
-    tcase_add_loop_test(t, sorted, 0, (int)COUNT_OF(sorts));
-    tcase_add_loop_test(t, age, 0, (int)COUNT_OF(ages));
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -128,7 +128,7 @@ static const char *folder_of_socket(void)
 
 /* It gets the user's flags, no standard input, no blocked or ignored signal; only the user may
  * reach its socket. It ends with the proxy, and the socket's folder is removed. */
-START_TEST(serves)
+TEST(serves)
 {
     struct stat st;
     args.passed[args.n_passed++] = "--context";
@@ -169,7 +169,7 @@ static const struct {
     {"exec >&-\n" STAYS, "kubectl proxy: ended by signal "},
 };
 
-START_TEST(failure)
+TEST_EACH(failure, COUNT_OF(broken))
 {
     write_kubectl(broken[_i].script);
     ck_assert_int_ne(start(), OK);
@@ -177,7 +177,7 @@ START_TEST(failure)
 }
 
 /* Not even in the working directory. */
-START_TEST(missing)
+TEST_EACH(missing, 3)
 {
     static const char *const paths[] = {"", "/nowhere", ".:bin:/nowhere"};
     write_kubectl(SERVES STAYS);
@@ -192,7 +192,7 @@ START_TEST(missing)
                      ERR_NOTFOUND);
 }
 
-START_TEST(unusable)
+TEST(unusable)
 {
     write_kubectl("");
     keep_shown();
@@ -207,7 +207,7 @@ START_TEST(unusable)
 }
 
 /* A child that does not print its line in time is ended, if needed by SIGKILL. */
-START_TEST(deadline)
+TEST_EACH(deadline, 2)
 {
     static const char *const scripts[] = {STAYS, "trap '' TERM\nwhile :; do :; done\n"};
     const char *const argv[] = {"kubectl", NULL};
@@ -231,7 +231,7 @@ int execv(const char *path, char *const argv[])
 }
 
 /* What our handler of the signal would do, it does not do in a child: kubectl proxy serves on. */
-START_TEST(a_signal_before_the_program_runs)
+TEST(a_signal_before_the_program_runs)
 {
     struct str namespace;
     write_kubectl(SERVES STAYS);
@@ -256,7 +256,7 @@ static void see_running(struct timer *t)
 }
 
 /* A handler of signals knows the pid while the child starts, and not after the child is reaped. */
-START_TEST(tells_its_pid)
+TEST(tells_its_pid)
 {
     const char *const argv[] = {"kubectl", NULL};
     struct kubectl_run run = {.argv = argv, .timeout_ms = 300, .running = &running};
@@ -277,7 +277,7 @@ START_TEST(tells_its_pid)
 }
 
 /* Standard error is printable, has a prefix on each line, and shows a prompt before its end. */
-START_TEST(says)
+TEST(says)
 {
     write_kubectl("printf 'one\\n\\n\\033[1mtwo\\n' >&2\nprintf 'Name: ' >&2\n"
                   "until grep -q 'Name: ' shown; do :; done\n"
@@ -293,7 +293,7 @@ START_TEST(says)
 }
 
 /* TAB completion waits for kubectl less than two seconds; here it does not run out of them. */
-START_TEST(quiet)
+TEST(quiet)
 {
     clock_stands = true;
     args.command = KUBECTL_COMPLETE;
@@ -306,7 +306,7 @@ START_TEST(quiet)
 
 /* However this process ends, kubectl ends; except with SIGKILL, the socket's folder goes as well.
  */
-START_TEST(dies_with_us)
+TEST_EACH(dies_with_us, 4)
 {
     static const int signals[] = {SIGKILL, SIGINT, SIGTERM, SIGHUP};
     int status = 0;
@@ -351,7 +351,7 @@ static int serve(const char *path)
 }
 
 /* kubectl in PATH is a script without exec: the process that it has started ends, too. */
-START_TEST(ends_the_real_kubectl)
+TEST_EACH(ends_the_real_kubectl, 4)
 {
     static const int signals[] = {0, SIGINT, SIGTERM, SIGHUP};
     char self[128];
@@ -393,7 +393,7 @@ static const struct {
     {"echo 'error: current-context must exist' >&2\nexit 1\n", "default"},
 };
 
-START_TEST(of_context)
+TEST_EACH(of_context, COUNT_OF(contexts))
 {
     struct str namespace;
     args.passed[args.n_passed++] = "--user";
@@ -456,7 +456,7 @@ static const struct {
     {LOG("dial tcp: x"), "HTTP/1.1 500 X\r\nContent-Length: 6\r\n\r\noops!\n", OK, true, ""},
 };
 
-START_TEST(request)
+TEST_EACH(request, COUNT_OF(answers))
 {
     (void)setenv("http_proxy", "http://127.0.0.1:1", 1);
     char script[256];
@@ -476,7 +476,7 @@ START_TEST(request)
 }
 
 /* The error says how kubectl ended. */
-START_TEST(lost)
+TEST(lost)
 {
     write_kubectl(SERVES STAYS);
     ck_assert_ok(kubectl_client_open(&client, &args, &err), &err);
@@ -504,14 +504,14 @@ static enum errc open_and_close(void *ctx)
     return code;
 }
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     write_kubectl("[ \"$1\" = proxy ] || { echo ns; exit; }\n" SERVES STAYS);
     ck_assert_uint_gt(fail_alloc_each(open_and_close, NULL), 0);
 }
 
 /* For a bad address the error names the flag, and kubectl is not started. */
-START_TEST(address)
+TEST(address)
 {
     write_kubectl("echo >ran\n");
     args.daemon_url = STR("http://host");
@@ -537,25 +537,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "serve") == 0)
         return serve(argv[2]);
-    Suite *s = suite_create("kubectl_proxy");
-    TCase *t = tcase_create("kubectl_proxy");
+    TCase *t = unit_case("kubectl_proxy");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, serves);
-    tcase_add_loop_test(t, failure, 0, (int)COUNT_OF(broken));
-    tcase_add_loop_test(t, missing, 0, 3);
-    tcase_add_test(t, unusable);
-    tcase_add_loop_test(t, deadline, 0, 2);
-    tcase_add_test(t, a_signal_before_the_program_runs);
-    tcase_add_test(t, tells_its_pid);
-    tcase_add_test(t, says);
-    tcase_add_test(t, quiet);
-    tcase_add_loop_test(t, dies_with_us, 0, 4);
-    tcase_add_loop_test(t, ends_the_real_kubectl, 0, 4);
-    tcase_add_loop_test(t, of_context, 0, (int)COUNT_OF(contexts));
-    tcase_add_loop_test(t, request, 0, (int)COUNT_OF(answers));
-    tcase_add_test(t, lost);
-    tcase_add_test(t, no_memory);
-    tcase_add_test(t, address);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -24,7 +24,7 @@ static void teardown(void)
 }
 
 /* Usage on no card is not a card's, and lowers what is free. A card of 139 is in GiB. */
-START_TEST(top_of_node)
+TEST(top_of_node)
 {
     struct kubectl_look look = {.wide = true, .heads = true};
     struct str answer =
@@ -41,7 +41,7 @@ START_TEST(top_of_node)
 
 /* What is really used is in the wide tables alone, and only if it is known of some card. A figure
  * that no card can have does not overflow a sum. */
-START_TEST(what_is_measured)
+TEST(what_is_measured)
 {
     struct kubectl_look wide = {.wide = true, .heads = true};
     struct kubectl_look plain = {.heads = true};
@@ -113,7 +113,7 @@ static const struct {
 };
 
 /* The default table has at most 100 columns; the others cut nothing and have every card. */
-START_TEST(width_of_top)
+TEST_EACH(width_of_top, COUNT_OF(budgets))
 {
     static const char *const names[] = {"n", long_name};
     struct str answer = answer_of(names, 2, budgets[_i].cards, budgets[_i].size);
@@ -146,7 +146,7 @@ START_TEST(width_of_top)
 
 /* A new pod gets no more than the node has left. If that is less than the cards have, both are
  * printed. */
-START_TEST(cards_of_narrow_node)
+TEST(cards_of_narrow_node)
 {
     struct kubectl_look look = {.wide = true, .heads = true};
     struct str answer =
@@ -220,7 +220,7 @@ static const struct {
 };
 
 /* Where a bound pod is; one reason for all nodes once; what the scheduler says of a pending pod. */
-START_TEST(explained_pod)
+TEST_EACH(explained_pod, COUNT_OF(explained))
 {
     struct kubectl_look look = {.heads = true};
     struct str answer = str_of(explained[_i].answer);
@@ -259,7 +259,7 @@ static const struct {
 };
 
 /* Numbers from the largest, for nodes and for cards. */
-START_TEST(sorted)
+TEST_EACH(sorted, COUNT_OF(sorts))
 {
     struct kubectl_look look = {.names = true, .sort = sorts[_i].by};
     if (sorts[_i].nodes != NULL) {
@@ -314,7 +314,7 @@ static const struct {
      "c             no     -               no room\n"},
 };
 
-START_TEST(costs_of_nodes)
+TEST_EACH(costs_of_nodes, COUNT_OF(costs))
 {
     struct kubectl_look look = {.heads = true, .wide = costs[_i].wide};
     ck_assert_ok(kubectl_show_explain(str_of(costs[_i].answer), look, &arena, &out, &err), &err);
@@ -324,7 +324,7 @@ START_TEST(costs_of_nodes)
 }
 
 /* The feasible nodes; for a pod that has a node: that one. */
-START_TEST(names_of_explain)
+TEST_EACH(names_of_explain, 2)
 {
     static const char *const answers[] = {
         "{\"pod\": {}, \"nodes\": 3, \"fit\": 2, \"verdicts\": [{\"node\": \"x\\n\", \"fits\": "
@@ -340,17 +340,7 @@ START_TEST(names_of_explain)
 
 int main(void)
 {
-    Suite *s = suite_create("kubectl_show");
-    TCase *t = tcase_create("kubectl_show");
+    TCase *t = unit_case("kubectl_show");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, top_of_node);
-    tcase_add_test(t, what_is_measured);
-    tcase_add_loop_test(t, width_of_top, 0, (int)COUNT_OF(budgets));
-    tcase_add_test(t, cards_of_narrow_node);
-    tcase_add_loop_test(t, explained_pod, 0, (int)COUNT_OF(explained));
-    tcase_add_loop_test(t, costs_of_nodes, 0, (int)COUNT_OF(costs));
-    tcase_add_loop_test(t, sorted, 0, (int)COUNT_OF(sorts));
-    tcase_add_loop_test(t, names_of_explain, 0, 2);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

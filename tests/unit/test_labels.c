@@ -7,7 +7,7 @@
 static const struct label_view some[] = {
     {STR("app"), STR("web")}, {STR("empty"), STR("")}, {STR("app"), STR("again")}};
 
-START_TEST(a_copy_is_the_same_in_the_same_order)
+TEST(a_copy_is_the_same_in_the_same_order)
 {
     struct labels *l = NULL;
     struct intern_table table;
@@ -28,7 +28,7 @@ START_TEST(a_copy_is_the_same_in_the_same_order)
     intern_done(&table);
 }
 
-START_TEST(another_key_or_value_is_not_the_same)
+TEST(another_key_or_value_is_not_the_same)
 {
     struct labels *l = NULL;
     struct intern_table table;
@@ -43,7 +43,7 @@ START_TEST(another_key_or_value_is_not_the_same)
     intern_done(&table);
 }
 
-START_TEST(the_same_are_there_once)
+TEST(the_same_are_there_once)
 {
     static const struct label_view cut[] = {{STR("ap"), STR("pweb")}};
     struct intern_table table;
@@ -65,7 +65,7 @@ START_TEST(the_same_are_there_once)
     intern_done(&table);
 }
 
-START_TEST(none_take_nothing)
+TEST(none_take_nothing)
 {
     struct labels *l = NULL;
     struct intern_table table;
@@ -79,7 +79,7 @@ START_TEST(none_take_nothing)
 }
 
 /* No API server stores such labels, but an input may have them. */
-START_TEST(one_beyond_all_measure_is_left_out)
+TEST(one_beyond_all_measure_is_left_out)
 {
     static char much[UINT16_MAX + 1];
     struct labels *l = NULL;
@@ -111,21 +111,7 @@ static enum errc scenario(void *ctx)
     return code;
 }
 
-START_TEST(without_memory)
+TEST(without_memory)
 {
     ck_assert_uint_eq(fail_alloc_each(scenario, NULL), 2);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("labels");
-    TCase *t = tcase_create("labels");
-    tcase_add_test(t, a_copy_is_the_same_in_the_same_order);
-    tcase_add_test(t, another_key_or_value_is_not_the_same);
-    tcase_add_test(t, the_same_are_there_once);
-    tcase_add_test(t, none_take_nothing);
-    tcase_add_test(t, one_beyond_all_measure_is_left_out);
-    tcase_add_test(t, without_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

@@ -179,7 +179,7 @@ static void evaluate_nodes(const struct rig *r, const struct pod_view *ask, cons
     lack_write(out, v, &j.evaluation, j.lacks);
 }
 
-START_TEST(says_what_is_asked_and_what_is_there)
+TEST_EACH(says_what_is_asked_and_what_is_there, COUNT_OF(rows))
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
@@ -194,7 +194,7 @@ START_TEST(says_what_is_asked_and_what_is_there)
 }
 
 /* The best of all nodes with this reason; those without room, and too small ones, are one kind. */
-START_TEST(has_one_text_for_all_nodes)
+TEST(has_one_text_for_all_nodes)
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
@@ -217,7 +217,7 @@ START_TEST(has_one_text_for_all_nodes)
 }
 
 /* A quota makes a node expensive to evaluate, also where its own figures decide. */
-START_TEST(has_the_figures_beside_a_quota)
+TEST(has_the_figures_beside_a_quota)
 {
     char bytes[512];
     struct buf text = BUF_ON(bytes);
@@ -280,12 +280,7 @@ START_TEST(stays_within_its_bytes)
 
 int main(void)
 {
-    Suite *suite = suite_create("lack_write");
-    TCase *tc = tcase_create("lack_write");
-    tcase_add_loop_test(tc, says_what_is_asked_and_what_is_there, 0, COUNT_OF(rows));
-    tcase_add_test(tc, has_one_text_for_all_nodes);
-    tcase_add_test(tc, has_the_figures_beside_a_quota);
+    TCase *tc = unit_case("lack_write");
     tcase_add_loop_test(tc, stays_within_its_bytes, VERDICT_FITS + 1, VERDICT_COUNT);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -25,7 +25,7 @@ static const struct {
     {"v1.36.3", "containerd://2.", false},
 };
 
-START_TEST(test_versions)
+TEST_EACH(test_versions, COUNT_OF(versions))
 {
     ck_assert(late_is_supported(str_of(versions[_i].kubelet), str_of(versions[_i].runtime)) ==
               versions[_i].supported);
@@ -93,7 +93,7 @@ static void is_next(enum exchange_action action, const char *uid)
 }
 
 /* Devices without cards: the pod goes where its annotations say, also if they change. */
-START_TEST(test_open)
+TEST(test_open)
 {
     set_pod("p", "0", 1);
     tell((struct given[]){{"p", -1, true}}, 1);
@@ -110,7 +110,7 @@ START_TEST(test_open)
 }
 
 /* It was allowed on card 0, was not started there, and card 1 is taken. */
-START_TEST(test_room_again)
+TEST(test_room_again)
 {
     set_pod("q", "1", 1);
     set_pod("p", "0", 2);
@@ -125,7 +125,7 @@ START_TEST(test_room_again)
 
 /* The spec is the truth: annotations that are edited later are set back, and no pod gets what they
  * seem to leave free. */
-START_TEST(test_bound)
+TEST(test_bound)
 {
     set_pod("p", "0", 1);
     tell((struct given[]){{"p", 0, true}}, 1);
@@ -151,7 +151,7 @@ START_TEST(test_bound)
 }
 
 /* Annotations without a card are set back, as its spec says which it has. Its card stays taken. */
-START_TEST(test_bound_without_annotations)
+TEST(test_bound_without_annotations)
 {
     set_pod("p", "0", 1);
     tell((struct given[]){{"p", 0, true}}, 1);
@@ -173,7 +173,7 @@ START_TEST(test_bound_without_annotations)
 }
 
 /* q was given p's card by a guess, before the setting changed; p, which is open, takes q's. */
-START_TEST(test_mixed)
+TEST(test_mixed)
 {
     set_pod("p", "0", 1);
     set_pod("q", "1", 2);
@@ -189,7 +189,7 @@ START_TEST(test_mixed)
 }
 
 /* A pod whose spec is written is no partner: it runs on its card. */
-START_TEST(test_mixed_with_a_bound_pod)
+TEST(test_mixed_with_a_bound_pod)
 {
     set_pod("p", "0", 1);
     set_pod("q", "1", 2);
@@ -203,16 +203,7 @@ START_TEST(test_mixed_with_a_bound_pod)
 
 int main(void)
 {
-    Suite *s = suite_create("late");
-    TCase *t = tcase_create("late");
+    TCase *t = unit_case("late");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, test_versions, 0, COUNT_OF(versions));
-    tcase_add_test(t, test_open);
-    tcase_add_test(t, test_room_again);
-    tcase_add_test(t, test_bound);
-    tcase_add_test(t, test_bound_without_annotations);
-    tcase_add_test(t, test_mixed);
-    tcase_add_test(t, test_mixed_with_a_bound_pod);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -1,7 +1,7 @@
 /* When the leader's label is set and removed, and what the API server can answer. */
 #include "leader_label_rig.h"
 
-START_TEST(set_and_removed)
+TEST(set_and_removed)
 {
     open_label();
     pass(ROUND);
@@ -25,7 +25,7 @@ START_TEST(set_and_removed)
 }
 
 /* Nothing tells the module that the Lease has expired by the clock. */
-START_TEST(looks_by_itself)
+TEST(looks_by_itself)
 {
     open_label();
     pass(ROUND);
@@ -37,7 +37,7 @@ START_TEST(looks_by_itself)
     labelled("", "", "");
 }
 
-START_TEST(left_by_an_earlier_process)
+TEST(left_by_an_earlier_process)
 {
     label_pod(OWN, "lease");
     open_label();
@@ -45,7 +45,7 @@ START_TEST(left_by_an_earlier_process)
     labelled("", "", "");
 }
 
-START_TEST(former_leaders)
+TEST(former_leaders)
 {
     t.pods[2].uid = "uid-c";
     label_pod(1, "lease");
@@ -59,7 +59,7 @@ START_TEST(former_leaders)
 }
 
 /* The leader of another Lease is in the same namespace. */
-START_TEST(another_lease)
+TEST(another_lease)
 {
     label_pod(1, "other-lease");
     open_label();
@@ -68,7 +68,7 @@ START_TEST(another_lease)
     labelled("lease", "other-lease", "");
 }
 
-START_TEST(a_former_leader_that_disappears)
+TEST_EACH(a_former_leader_that_disappears, 2)
 {
     label_pod(1, "lease");
     open_label();
@@ -104,7 +104,7 @@ static const struct {
 };
 
 /* One line in the log, the reason for /readyz, few requests; and it goes on when it can. */
-START_TEST(refused)
+TEST_EACH(refused, COUNT_OF(refusals))
 {
     open_label();
     pass(ROUND);
@@ -135,7 +135,7 @@ START_TEST(refused)
 }
 
 /* The list is refused: the label is set nevertheless. */
-START_TEST(may_not_list)
+TEST(may_not_list)
 {
     t.refuse = 403;
     t.reason = "Forbidden";
@@ -158,7 +158,7 @@ static const struct {
 };
 
 /* The own pod was deleted, and another one has its name: that one is never labelled. */
-START_TEST(the_pod_is_replaced)
+TEST_EACH(the_pod_is_replaced, COUNT_OF(replaced))
 {
     t.uid_status = replaced[_i].status;
     t.uid_says = replaced[_i].says;
@@ -178,7 +178,7 @@ START_TEST(the_pod_is_replaced)
     ck_assert_uint_eq(t.patches, before + 1);
 }
 
-START_TEST(the_pod_is_gone)
+TEST(the_pod_is_gone)
 {
     open_label();
     pass(ROUND);
@@ -192,7 +192,7 @@ START_TEST(the_pod_is_gone)
 }
 
 /* The answers are lost, and the requests have taken effect. */
-START_TEST(answers_are_lost)
+TEST(answers_are_lost)
 {
     open_label();
     pass(ROUND);
@@ -210,7 +210,7 @@ START_TEST(answers_are_lost)
 
 /* The Lease is lost while the call is under way: it is not canceled, and the next one follows it.
  */
-START_TEST(lost_in_a_call)
+TEST(lost_in_a_call)
 {
     open_label();
     pass(ROUND);
@@ -226,7 +226,7 @@ START_TEST(lost_in_a_call)
     labelled("", "", "");
 }
 
-START_TEST(an_answer_without_the_label)
+TEST(an_answer_without_the_label)
 {
     t.drops = true;
     open_label();
@@ -249,13 +249,13 @@ static enum errc opens(void *ctx)
     return code;
 }
 
-START_TEST(no_memory_to_open)
+TEST(no_memory_to_open)
 {
     ck_assert_uint_ge(fail_alloc_each(opens, NULL), 4);
 }
 
 /* A call that lacks memory is repeated. */
-START_TEST(no_memory_for_a_call)
+TEST_EACH(no_memory_for_a_call, 30)
 {
     label_pod(1, "lease");
     open_label();
@@ -269,24 +269,7 @@ START_TEST(no_memory_for_a_call)
 
 int main(void)
 {
-    Suite *suite = suite_create("leader_label");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, set_and_removed);
-    tcase_add_test(tc, looks_by_itself);
-    tcase_add_test(tc, left_by_an_earlier_process);
-    tcase_add_test(tc, former_leaders);
-    tcase_add_test(tc, another_lease);
-    tcase_add_loop_test(tc, a_former_leader_that_disappears, 0, 2);
-    tcase_add_loop_test(tc, refused, 0, (int)COUNT_OF(refusals));
-    tcase_add_test(tc, may_not_list);
-    tcase_add_loop_test(tc, the_pod_is_replaced, 0, (int)COUNT_OF(replaced));
-    tcase_add_test(tc, the_pod_is_gone);
-    tcase_add_test(tc, answers_are_lost);
-    tcase_add_test(tc, lost_in_a_call);
-    tcase_add_test(tc, an_answer_without_the_label);
-    tcase_add_test(tc, no_memory_to_open);
-    tcase_add_loop_test(tc, no_memory_for_a_call, 0, 30);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -2,7 +2,7 @@
 #include "leader_label_rig.h"
 
 /* Whoever can create pods there must not keep the leader from taking the label away. */
-START_TEST(pods_as_large_as_they_can_be)
+TEST(pods_as_large_as_they_can_be)
 {
     const size_t size = 9 * MIB;
     char *note = malloc(size + 1);
@@ -22,7 +22,7 @@ START_TEST(pods_as_large_as_they_can_be)
 }
 
 /* The others lose the label nevertheless, and the log names the pod and the field, once. */
-START_TEST(a_pod_that_can_not_be_read)
+TEST(a_pod_that_can_not_be_read)
 {
     t.odd = true;
     t.pods[2].uid = "uid-c";
@@ -44,7 +44,7 @@ static const char *const garbled[] = {
     "", "{", "[]", "{\"items\":{}}", "{\"items\":[{}]}", "{\"items\":[{\"metadata\":null}]}"};
 
 /* A list that can't be read, or that lacks the own pod, is tried again. */
-START_TEST(garbled_lists)
+TEST_EACH(garbled_lists, COUNT_OF(garbled))
 {
     open_label();
     t.silent = true;
@@ -64,12 +64,7 @@ START_TEST(garbled_lists)
 
 int main(void)
 {
-    Suite *suite = suite_create("leader_label_lists");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, pods_as_large_as_they_can_be);
-    tcase_add_test(tc, a_pod_that_can_not_be_read);
-    tcase_add_loop_test(tc, garbled_lists, 0, (int)COUNT_OF(garbled));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

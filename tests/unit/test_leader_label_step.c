@@ -212,7 +212,7 @@ static const struct {
      {{LEAD, ADD}, {FOLLOW, REST}, {LEAD, REST}, {DONE, LIST}}},
 };
 
-START_TEST(goes_as_told)
+TEST_EACH(goes_as_told, COUNT_OF(histories))
 {
     struct leader_label_state s = {.wanted = false};
     for (size_t i = 0; i < histories[_i].n; i++) {
@@ -226,7 +226,7 @@ START_TEST(goes_as_told)
 }
 
 /* The pause varies by half of itself, so that replicas do not call together, and has a limit. */
-START_TEST(pauses)
+TEST(pauses)
 {
     struct leader_label_state s = {.wanted = false};
     const struct leader_label_input lead = LEAD;
@@ -240,14 +240,4 @@ START_TEST(pauses)
         ck_assert_uint_le(a.delay_ms, LEADER_LABEL_RETRY_MAX_MS + LEADER_LABEL_RETRY_MAX_MS / 2);
         (void)leader_label_step(&s, &timer, 0);
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("leader_label_step");
-    TCase *tc = tcase_create("all");
-    tcase_add_loop_test(tc, goes_as_told, 0, (int)COUNT_OF(histories));
-    tcase_add_test(tc, pauses);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -437,8 +437,7 @@ START_TEST(a_binding_says_its_deadline)
 
 int main(void)
 {
-    Suite *suite = suite_create("leadership");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, NULL, tear_down);
     tcase_add_test(tc, won_after_the_end_of_another);
     tcase_add_test(tc, won_by_a_release);
@@ -453,10 +452,8 @@ int main(void)
     tcase_add_loop_test(tc, a_leader_that_was_stalled, 0, (int)COUNT_OF(stalls_ms));
     tcase_add_test(tc, a_leader_that_was_replaced_in_a_stall);
     tcase_add_test(tc, a_follower_that_was_stalled);
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("with its backend");
+    tc = unit_case("with its backend");
     tcase_add_test(tc, nothing_leaves_after_a_stop_anywhere);
     tcase_add_loop_test(tc, a_binding_says_its_deadline, 0, COUNT_OF(settles));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -23,7 +23,7 @@ static void tear_down(void)
 static const enum policy with_costs[] = {POLICY_FGD, POLICY_BID_PRICE};
 
 /* A lesson that is tried again leaves costs as they are, so what was evaluated by them holds on. */
-START_TEST(nothing_new_is_no_lesson)
+TEST(nothing_new_is_no_lesson)
 {
     struct learned_costs *p = &r.cache.learned;
     see(market_of(&r), (struct shape){.mem = 50, .cards = 1, .cpu = 1000}, 60);
@@ -41,7 +41,7 @@ START_TEST(nothing_new_is_no_lesson)
 }
 
 /* Nodes that fill the table, and are gone: those that came after them get kinds of their own. */
-START_TEST(kinds_of_no_card_are_freed)
+TEST(kinds_of_no_card_are_freed)
 {
     char name[NAME_BYTES];
     struct learned_costs *p = &r.cache.learned;
@@ -87,7 +87,7 @@ static bool has_own_kind(const char *node)
 }
 
 /* Nodes that fill the table, and stay: a kind of more cards takes the place of the rarest one. */
-START_TEST(kinds_of_many_cards_take_the_place_of_rare_ones)
+TEST(kinds_of_many_cards_take_the_place_of_rare_ones)
 {
     char name[NAME_BYTES];
     struct learned_costs *p = &r.cache.learned;
@@ -132,7 +132,7 @@ static void learn(enum policy p)
 
 /* The pod of 50 leaves 30 on card 1, which is of use. On card 0, the fullest, it leaves 20, and on
  * card 2, the emptiest, 45. */
-START_TEST(the_card_of_least_cost)
+TEST_EACH(the_card_of_least_cost, COUNT_OF(with_costs))
 {
     add_node(&r, "n", 100, 3, "16", "A");
     pod_set(&r, .uid = "a", .mem = "30", .node = "n", .idx = "0", .phase = "Running");
@@ -177,7 +177,7 @@ START_TEST(the_card_of_least_cost)
 }
 
 /* Among the feasible cards only. */
-START_TEST(a_card_that_is_not_feasible)
+TEST_EACH(a_card_that_is_not_feasible, COUNT_OF(with_costs))
 {
     add_node(&r, "n", 100, 3, "16", "A");
     pod_set(&r, .uid = "a", .mem = "30", .node = "n", .idx = "0", .phase = "Running");
@@ -190,7 +190,7 @@ START_TEST(a_card_that_is_not_feasible)
 }
 
 /* The device plugin may confuse two pods of one size that wait: they belong on one card. */
-START_TEST(beside_an_equal_pod_that_waits)
+TEST_EACH(beside_an_equal_pod_that_waits, COUNT_OF(with_costs))
 {
     add_node(&r, "n", 100, 3, "16", "A");
     pod_set(&r, .uid = "a", .mem = "20", .node = "n", .idx = "1", .phase = "Running");
@@ -210,7 +210,7 @@ START_TEST(beside_an_equal_pod_that_waits)
 
 /* Two cards of 30 each: on the NUMA node where they cost less; never one of each. Under binpack the
  * fullest NUMA node is the other one. */
-START_TEST(several_cards_come_from_one_numa_node)
+TEST(several_cards_come_from_one_numa_node)
 {
     struct card_view cards[] = {{.index = 0, .mem = 100, .numa = 0, .model = STR("A")},
                                 {.index = 1, .mem = 100, .numa = 1, .model = STR("A")},
@@ -243,7 +243,7 @@ START_TEST(several_cards_come_from_one_numa_node)
 
 /* Two containers that fit on no card together: no card has a cost for the whole pod, and the search
  * goes through the cards as under binpack. */
-START_TEST(containers_on_different_cards)
+TEST_EACH(containers_on_different_cards, COUNT_OF(with_costs))
 {
     struct container_view c[] = {{.name = STR("a"), .mem = STR("45"), .index = 0},
                                  {.name = STR("b"), .mem = STR("60"), .index = 1}};
@@ -308,7 +308,7 @@ static const char *best_node(const struct evaluation *e, const char *const *name
 
 /* Replicas of a plan go where pods go that are bound one after the other: also when a replica has
  * changed the node, which is a copy then. */
-START_TEST(a_plan_agrees_with_reservations)
+TEST_EACH(a_plan_agrees_with_reservations, 40)
 {
     static const char *const names[] = {"n0", "n1", "n2", "n3"};
     uint64_t random = (uint64_t)_i;
@@ -355,7 +355,7 @@ START_TEST(a_plan_agrees_with_reservations)
 
 /* A pending pod's room is kept on the card that the pod will get: 30 of 60, and not of 50 as under
  * binpack. */
-START_TEST(room_is_kept_where_the_pod_goes)
+TEST(room_is_kept_where_the_pod_goes)
 {
     add_node(&r, "n", 100, 3, "16", "A");
     pod_set(&r, .uid = "a", .mem = "50", .node = "n", .idx = "0", .phase = "Running");
@@ -381,7 +381,7 @@ START_TEST(room_is_kept_where_the_pod_goes)
 }
 
 /* Also a pod that asks for no card can be scored: the simulator does that. */
-START_TEST(a_pod_without_cards)
+TEST_EACH(a_pod_without_cards, COUNT_OF(with_costs))
 {
     struct score score;
     add_node(&r, "n", 100, 2, "16", "A");
@@ -394,21 +394,8 @@ START_TEST(a_pod_without_cards)
 
 int main(void)
 {
-    Suite *suite = suite_create("learned_costs");
-    TCase *tc = tcase_create("learned_costs");
+    TCase *tc = unit_case("learned_costs");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, nothing_new_is_no_lesson);
-    tcase_add_test(tc, kinds_of_no_card_are_freed);
-    tcase_add_test(tc, kinds_of_many_cards_take_the_place_of_rare_ones);
-    tcase_add_loop_test(tc, the_card_of_least_cost, 0, COUNT_OF(with_costs));
-    tcase_add_loop_test(tc, a_card_that_is_not_feasible, 0, COUNT_OF(with_costs));
-    tcase_add_loop_test(tc, beside_an_equal_pod_that_waits, 0, COUNT_OF(with_costs));
-    tcase_add_test(tc, several_cards_come_from_one_numa_node);
-    tcase_add_loop_test(tc, containers_on_different_cards, 0, COUNT_OF(with_costs));
-    tcase_add_loop_test(tc, a_plan_agrees_with_reservations, 0, 40);
-    tcase_add_test(tc, room_is_kept_where_the_pod_goes);
-    tcase_add_loop_test(tc, a_pod_without_cards, 0, COUNT_OF(with_costs));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

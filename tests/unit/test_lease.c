@@ -35,7 +35,7 @@ static const struct {
     {UINT64_MAX, "2554-07-21T23:34:33.709551Z"},
 };
 
-START_TEST(test_micro_time)
+TEST_EACH(test_micro_time, COUNT_OF(times))
 {
     char text[MICRO_TIME_BYTES];
     ck_assert_str_is(micro_time_print(times[_i].ns, text), times[_i].text);
@@ -52,7 +52,7 @@ START_TEST(test_micro_time)
     "\"renewTime\":\"2026-01-01T00:00:02.000001Z\",\"leaseTransitions\":3,"                       \
     "\"preferredHolder\":\"z\"}}"
 
-START_TEST(test_read)
+TEST(test_read)
 {
     struct lease_view v;
     struct err e = ERR_INIT;
@@ -97,7 +97,7 @@ static const struct {
     {"<html>", ERR_SYNTAX, NULL, 0},
 };
 
-START_TEST(test_reads)
+TEST_EACH(test_reads, COUNT_OF(reads))
 {
     struct lease_view v;
     struct err e = ERR_INIT;
@@ -122,7 +122,7 @@ static const struct lease_edit edit = {
     "\"acquireTime\":\"2026-01-01T00:00:09.000000Z\","        \
     "\"renewTime\":\"2026-01-01T00:00:09.000000Z\",\"leaseTransitions\":4}}"
 
-START_TEST(test_new)
+TEST(test_new)
 {
     lease_write_new(&w, STR("kube-system"), STR("cardpack"), &edit);
     ck_assert_str_is(buf_str(&out),
@@ -131,7 +131,7 @@ START_TEST(test_new)
 }
 
 /* Unknown fields, the version and the annotations are copied unchanged. */
-START_TEST(test_edited)
+TEST(test_edited)
 {
     lease_write_edited(&w, STR(HELD), &arena, &edit, (struct lease_note){.key = STR_NULL});
     struct str head = STR(HELD);
@@ -140,14 +140,14 @@ START_TEST(test_edited)
     ck_assert_str_is(str_skip(buf_str(&out), head.n), "\"preferredHolder\":\"z\"," EDITED);
 }
 
-START_TEST(test_edited_without_spec)
+TEST(test_edited_without_spec)
 {
     lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"}}"), &arena, &edit,
                        (struct lease_note){.key = STR_NULL});
     ck_assert_str_is(buf_str(&out), "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{" EDITED);
 }
 
-START_TEST(test_wanted)
+TEST(test_wanted)
 {
     struct lease_view before;
     struct lease_view after;
@@ -166,7 +166,7 @@ START_TEST(test_wanted)
     arena_done(&other);
 }
 
-START_TEST(test_wanted_first)
+TEST(test_wanted_first)
 {
     lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{}}"), &arena,
                        NULL, (struct lease_note){STR(LEASE_WANTED_BY), STR("c")});
@@ -175,7 +175,7 @@ START_TEST(test_wanted_first)
 }
 
 /* The spec and the annotation in one write. */
-START_TEST(test_released)
+TEST(test_released)
 {
     lease_write_edited(&w, STR("{\"metadata\":{\"resourceVersion\":\"1\"}}"), &arena, &edit,
                        (struct lease_note){STR(LEASE_RELEASED_AT), STR("r")});
@@ -185,18 +185,7 @@ START_TEST(test_released)
 
 int main(void)
 {
-    Suite *suite = suite_create("lease");
-    TCase *tc = tcase_create("all");
+    TCase *tc = unit_case("all");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, test_micro_time, 0, (int)COUNT_OF(times));
-    tcase_add_test(tc, test_read);
-    tcase_add_loop_test(tc, test_reads, 0, (int)COUNT_OF(reads));
-    tcase_add_test(tc, test_new);
-    tcase_add_test(tc, test_edited);
-    tcase_add_test(tc, test_edited_without_spec);
-    tcase_add_test(tc, test_wanted);
-    tcase_add_test(tc, test_wanted_first);
-    tcase_add_test(tc, test_released);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -151,7 +151,7 @@ static const struct {
      5},
 };
 
-START_TEST(one_row)
+TEST_EACH(one_row, COUNT_OF(rows))
 {
     uint64_t now_ms = 1000000;
     struct limit_state s = {.running = false};
@@ -223,7 +223,7 @@ static void watch_answer(struct watched *w, enum limit_event e, uint64_t now_ms)
 
 /* Never silent: absent twice, or long without an answer that excuses it, and it was told. Never
  * asleep: a container that runs has a check or a timer before it. */
-START_TEST(all_histories)
+TEST_EACH(all_histories, 200)
 {
     uint64_t dice = seeded_setting("CARDPACK_SEED", 1) + (uint64_t)_i;
     uint64_t now_ms = 1000000;
@@ -266,14 +266,4 @@ START_TEST(all_histories)
         bool late = answer && now_ms >= w.good_ms + LIMIT_GRACE_MS;
         must(w.told || !w.running || (w.absent < LIMIT_TRIES && !late));
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("limit_step");
-    TCase *c = tcase_create("limit_step");
-    tcase_add_loop_test(c, one_row, 0, (int)COUNT_OF(rows));
-    tcase_add_loop_test(c, all_histories, 0, 200);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

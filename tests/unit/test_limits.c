@@ -125,7 +125,7 @@ static void assert_set(uint64_t soft, uint64_t hard)
 
 #define counts() limits_counts(l.limits)
 
-START_TEST(the_runtime_has_set_it)
+TEST(the_runtime_has_set_it)
 {
     preset(4 * GIB);
     limits_enable(l.limits, true);
@@ -144,7 +144,7 @@ START_TEST(the_runtime_has_set_it)
 }
 
 /* Too large, as if the pod had overridden the variable; and by whole MiB. */
-START_TEST(a_limit_that_is_too_large_is_set)
+TEST(a_limit_that_is_too_large_is_set)
 {
     preset(4 * GIB + 1);
     limits_enable(l.limits, true);
@@ -156,7 +156,7 @@ START_TEST(a_limit_that_is_too_large_is_set)
 }
 
 /* cardpack-node starts beside containers that run: what was seen before is checked at once. */
-START_TEST(containers_that_run_already)
+TEST(containers_that_run_already)
 {
     see(ID("1"), "running", "Running");
     run_turns(rig.loop, 3);
@@ -184,7 +184,7 @@ static void lose(void)
     ck_assert_uint_eq(limits_fault(l.limits, 1).n, 0);
 }
 
-START_TEST(it_never_reads_back)
+TEST(it_never_reads_back)
 {
     lose();
     /* a restart of the container changes nothing, its end neither */
@@ -204,7 +204,7 @@ START_TEST(it_never_reads_back)
 /* No container of a pod that is being deleted starts again: the pod may stay for a minute more,
  * until its sandbox is gone. A kubelet that has removed the container says its state without an ID.
  */
-START_TEST(its_pod_is_deleted)
+TEST_EACH(its_pod_is_deleted, 2)
 {
     lose();
     rig.deleting = true;
@@ -221,7 +221,7 @@ START_TEST(its_pod_is_deleted)
 }
 
 /* The container is not running, although its pod is not being deleted. */
-START_TEST(the_status_has_no_id)
+TEST(the_status_has_no_id)
 {
     limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
@@ -232,7 +232,7 @@ START_TEST(the_status_has_no_id)
     run_while(rig.loop, counts().enforced == 0);
 }
 
-START_TEST(it_reads_back_again)
+TEST(it_reads_back_again)
 {
     lose();
     unsigned before = rig.changes;
@@ -245,7 +245,7 @@ START_TEST(it_reads_back_again)
     assert_set(0, 4 * GIB);
 }
 
-START_TEST(the_driver_refuses)
+TEST(the_driver_refuses)
 {
     world_write(&rig.world, "limits error=4\n" CARD);
     limits_enable(l.limits, true);
@@ -257,7 +257,7 @@ START_TEST(the_driver_refuses)
                        STR("nvmlDeviceGetMemoryLimits: NVML error 4 (Unknown Error)")));
 }
 
-START_TEST(the_driver_hangs)
+TEST(the_driver_hangs)
 {
     world_write(&rig.world, "hang\nlimits\n" CARD);
     limits_enable(l.limits, true);
@@ -278,7 +278,7 @@ START_TEST(the_driver_hangs)
 }
 
 /* It runs, says its pod, and has no cgroup: that may not go on in silence. */
-START_TEST(no_cgroup)
+TEST(no_cgroup)
 {
     limits_enable(l.limits, true);
     see(ID("3"), "running", "Running");
@@ -292,7 +292,7 @@ START_TEST(no_cgroup)
 }
 
 /* The group of a container that runs must not vanish in silence. */
-START_TEST(the_cgroup_vanishes)
+TEST_EACH(the_cgroup_vanishes, 2)
 {
     limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
@@ -320,7 +320,7 @@ START_TEST(the_cgroup_vanishes)
     ck_assert_uint_eq(limits_fault(l.limits, 0).n, 0);
 }
 
-START_TEST(another_amount)
+TEST(another_amount)
 {
     limits_enable(l.limits, true);
     see(ID("1"), "running", "Running");
@@ -369,7 +369,7 @@ static void make_many(void)
 
 /* A whole node becomes due at the same time: no turn of the loop does all of the work, and the tree
  * is not read again for each container and card. */
-START_TEST(a_turn_is_bounded)
+TEST(a_turn_is_bounded)
 {
     char world[1024] = "limits\n";
     unsigned most = 0;
@@ -405,7 +405,7 @@ START_TEST(a_turn_is_bounded)
 }
 
 /* The walk has passed its cgroup already when a container comes: that walk says nothing of it. */
-START_TEST(a_container_that_comes_during_a_walk)
+TEST(a_container_that_comes_during_a_walk)
 {
     uint64_t number = 0;
     take_away("pod/" ID("1"));
@@ -422,7 +422,7 @@ START_TEST(a_container_that_comes_during_a_walk)
     ck_assert_uint_eq(counts().enforced, 1);
 }
 
-START_TEST(a_lost_card)
+TEST(a_lost_card)
 {
     world_write(&rig.world, "limits\ncard uuid=GPU-1 name=A100 bus=1 minor=0 mib=40960 error=15\n");
     run_while(rig.loop, gpu_watch_find(rig.gpu, 0)->health != GPU_UNHEALTHY);
@@ -436,7 +436,7 @@ START_TEST(a_lost_card)
                       0); /* nobody waits for the answer of a card that is lost */
 }
 
-START_TEST(a_share_that_is_not_known_yet)
+TEST(a_share_that_is_not_known_yet)
 {
     l.share.units = 0;
     limits_enable(l.limits, true);
@@ -453,25 +453,7 @@ START_TEST(a_share_that_is_not_known_yet)
 
 int main(void)
 {
-    Suite *s = suite_create("limits");
-    TCase *c = tcase_create("limits");
+    TCase *c = unit_case("limits");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, the_runtime_has_set_it);
-    tcase_add_test(c, a_limit_that_is_too_large_is_set);
-    tcase_add_test(c, containers_that_run_already);
-    tcase_add_test(c, it_never_reads_back);
-    tcase_add_loop_test(c, its_pod_is_deleted, 0, 2);
-    tcase_add_test(c, the_status_has_no_id);
-    tcase_add_test(c, it_reads_back_again);
-    tcase_add_test(c, the_driver_refuses);
-    tcase_add_test(c, the_driver_hangs);
-    tcase_add_test(c, no_cgroup);
-    tcase_add_loop_test(c, the_cgroup_vanishes, 0, 2);
-    tcase_add_test(c, another_amount);
-    tcase_add_test(c, a_turn_is_bounded);
-    tcase_add_test(c, a_container_that_comes_during_a_walk);
-    tcase_add_test(c, a_lost_card);
-    tcase_add_test(c, a_share_that_is_not_known_yet);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

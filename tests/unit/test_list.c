@@ -25,7 +25,7 @@ static void expect(const struct list *l, const char *numbers)
     ck_assert_uint_eq(n, 0);
 }
 
-START_TEST(keeps_the_order)
+TEST(keeps_the_order)
 {
     struct item items[] = {{.number = 0}, {.number = 1}, {.number = 2}, {.number = 3}};
     struct list l;
@@ -50,7 +50,7 @@ START_TEST(keeps_the_order)
 }
 
 /* First, middle, last and only entry; a removed entry can be added again. */
-START_TEST(removes)
+TEST(removes)
 {
     static const char *const left[] = {"12", "02", "01"};
     for (size_t i = 0; i < COUNT_OF(left); i++) {
@@ -73,7 +73,7 @@ START_TEST(removes)
     }
 }
 
-START_TEST(walk_may_free)
+TEST(walk_may_free)
 {
     struct list l = LIST_EMPTY(l);
     for (int i = 0; i < 4; i++) {
@@ -96,7 +96,7 @@ START_TEST(walk_may_free)
     expect(&l, "");
 }
 
-START_TEST(moves_all)
+TEST(moves_all)
 {
     struct item items[] = {{.number = 0}, {.number = 1}};
     struct list from = LIST_EMPTY(from);
@@ -184,13 +184,7 @@ START_TEST(misuse_aborts)
 
 int main(void)
 {
-    Suite *suite = suite_create("list");
-    TCase *tc = tcase_create("list");
-    tcase_add_test(tc, keeps_the_order);
-    tcase_add_test(tc, removes);
-    tcase_add_test(tc, walk_may_free);
-    tcase_add_test(tc, moves_all);
+    TCase *tc = unit_case("list");
     tcase_add_loop_test_raise_signal(tc, misuse_aborts, SIGABRT, 0, (int)COUNT_OF(misuses));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

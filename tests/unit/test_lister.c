@@ -107,7 +107,7 @@ static struct usage_view view(void)
     return v;
 }
 
-START_TEST(a_difference_is_told_when_two_answers_have_it)
+TEST(a_difference_is_told_when_two_answers_have_it)
 {
     serve();
     t.n = 1;
@@ -137,7 +137,7 @@ START_TEST(a_difference_is_told_when_two_answers_have_it)
 
 /* In one answer a difference is sure and another one has ended: their number is the same, and what
  * was written of them is old. */
-START_TEST(one_difference_for_another_is_a_change)
+TEST(one_difference_for_another_is_a_change)
 {
     serve();
     t.other = t.difference;
@@ -158,7 +158,7 @@ START_TEST(one_difference_for_another_is_a_change)
 }
 
 /* The annotations name no card, as after `kubectl annotate POD ...-`. */
-START_TEST(no_card_is_told_as_no_card)
+TEST_EACH(no_card_is_told_as_no_card, 2)
 {
     char text[4096] = "";
     int file = memfd_create("log", MFD_CLOEXEC);
@@ -177,7 +177,7 @@ START_TEST(no_card_is_told_as_no_card)
 
 /* The kubelet ends, or has no such method: what it said before does not count, and it is asked
  * again. */
-START_TEST(a_silent_kubelet_is_asked_again)
+TEST_EACH(a_silent_kubelet_is_asked_again, 2)
 {
     if (_i == 1)
         serve();
@@ -198,7 +198,7 @@ START_TEST(a_silent_kubelet_is_asked_again)
     run_while(t.loop, lister_counts(t.lister).differences == 0);
 }
 
-START_TEST(pods_that_are_not_known_are_not_compared)
+TEST(pods_that_are_not_known_are_not_compared)
 {
     serve();
     t.n = 1;
@@ -214,14 +214,7 @@ START_TEST(pods_that_are_not_known_are_not_compared)
 
 int main(void)
 {
-    Suite *suite = suite_create("lister");
-    TCase *tc = tcase_create("lister");
+    TCase *tc = unit_case("lister");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_difference_is_told_when_two_answers_have_it);
-    tcase_add_test(tc, one_difference_for_another_is_a_change);
-    tcase_add_loop_test(tc, no_card_is_told_as_no_card, 0, 2);
-    tcase_add_loop_test(tc, a_silent_kubelet_is_asked_again, 0, 2);
-    tcase_add_test(tc, pods_that_are_not_known_are_not_compared);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -75,7 +75,7 @@ static const struct {
     {DIALECT_HAMI, "2023-11-14T22:08:19Z,ns,b", VERDICT_FITS, false},
 };
 
-START_TEST(keeps_pods_away)
+TEST_EACH(keeps_pods_away, COUNT_OF(locks))
 {
     enum dialect d = locks[_i].dialect;
     struct object o;
@@ -96,7 +96,7 @@ START_TEST(keeps_pods_away)
 }
 
 /* The lock of another dialect, or on a node without one. */
-START_TEST(is_of_the_dialect)
+TEST(is_of_the_dialect)
 {
     struct object o;
     object_node(&o, "n", ",\"annotations\":{\"hamivgpu\":\"2023-11-14T22:13:18Z\"}",
@@ -110,7 +110,7 @@ START_TEST(is_of_the_dialect)
 
 /* A pod waits under its lock. The plugin serves it, and soon removes the lock: no pod is refused
  * for that. If the lock stays, pods are. */
-START_TEST(stays_after_its_pod_was_served)
+TEST(stays_after_its_pod_was_served)
 {
     uint64_t version;
     set_node(&r, "n", DIALECT_HAMI);
@@ -133,7 +133,7 @@ START_TEST(stays_after_its_pod_was_served)
     ck_assert_int_eq(fits(DIALECT_HAMI), VERDICT_FITS);
 }
 
-START_TEST(ends_by_time)
+TEST(ends_by_time)
 {
     node_has_lock(DIALECT_VGPU, "2023-11-14T22:13:20Z");
     ck_assert_int_eq(fits(DIALECT_VGPU), VERDICT_FITS);
@@ -149,7 +149,7 @@ START_TEST(ends_by_time)
 }
 
 /* A pod that is reserved under its own lock keeps its cards. */
-START_TEST(is_not_in_the_way_of_its_own_pod)
+TEST(is_not_in_the_way_of_its_own_pod)
 {
     struct object o;
     set_node(&r, "n", DIALECT_HAMI);
@@ -165,14 +165,7 @@ START_TEST(is_not_in_the_way_of_its_own_pod)
 
 int main(void)
 {
-    Suite *s = suite_create("lock");
-    TCase *c = tcase_create("all");
+    TCase *c = unit_case("all");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_loop_test(c, keeps_pods_away, 0, (int)COUNT_OF(locks));
-    tcase_add_test(c, is_of_the_dialect);
-    tcase_add_test(c, stays_after_its_pod_was_served);
-    tcase_add_test(c, ends_by_time);
-    tcase_add_test(c, is_not_in_the_way_of_its_own_pod);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

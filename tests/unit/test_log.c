@@ -67,7 +67,7 @@ static json_t *line_as_json(void)
     return root;
 }
 
-START_TEST(logfmt)
+TEST(logfmt)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
     log_info("bound", kv_str("pod", STR("ns/a")), kv_int("mem", INT64_MIN),
@@ -79,7 +79,7 @@ START_TEST(logfmt)
     ck_assert_str_is(line_after("time=", " level=error msg="), "\"not bound\"");
 }
 
-START_TEST(json)
+TEST(json)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     log_warn("not bound", kv_str("pod", STR("ns/a")), kv_int("mem", -8), kv_uint("took_us", 12),
@@ -136,7 +136,7 @@ static const struct {
     {{"\xe2\x82", 2}, "\"\xef\xbf\xbd\xef\xbf\xbd\"", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
 };
 
-START_TEST(escapes)
+TEST_EACH(escapes, COUNT_OF(values))
 {
     char expected[200];
     capture(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
@@ -164,7 +164,7 @@ static struct str long_value(const char *filler, size_t shift)
     return (struct str){bytes, sizeof(bytes)};
 }
 
-START_TEST(long_values_leave_a_whole_line)
+TEST_EACH(long_values_leave_a_whole_line, COUNT_OF(fillers))
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     for (size_t shift = 0; shift < 8; shift++) {
@@ -180,7 +180,7 @@ START_TEST(long_values_leave_a_whole_line)
     }
 }
 
-START_TEST(long_values_leave_a_whole_logfmt_line)
+TEST_EACH(long_values_leave_a_whole_logfmt_line, COUNT_OF(fillers))
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_LOGFMT);
     for (size_t shift = 0; shift < 8; shift++) {
@@ -194,7 +194,7 @@ START_TEST(long_values_leave_a_whole_logfmt_line)
 }
 
 /* Every length around the ceilings of a value and of a line. */
-START_TEST(no_length_breaks_a_line)
+TEST(no_length_breaks_a_line)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     struct str v = long_value("y", 0);
@@ -218,7 +218,7 @@ START_TEST(no_length_breaks_a_line)
     ck_assert_uint_lt(cut, 200);
 }
 
-START_TEST(many_fields_leave_a_whole_line)
+TEST(many_fields_leave_a_whole_line)
 {
     enum {
         N = 1000
@@ -238,7 +238,7 @@ START_TEST(many_fields_leave_a_whole_line)
     json_decref(root);
 }
 
-START_TEST(level_is_checked_before_the_fields)
+TEST(level_is_checked_before_the_fields)
 {
     int evaluated = 0;
     capture(LOG_LEVEL_WARN, LOG_FORMAT_LOGFMT);
@@ -253,7 +253,7 @@ START_TEST(level_is_checked_before_the_fields)
 }
 
 /* The log works without memory, and between a failed call and the check of its errno. */
-START_TEST(allocates_nothing_and_keeps_errno)
+TEST(allocates_nothing_and_keeps_errno)
 {
     capture(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
     fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
@@ -268,7 +268,7 @@ START_TEST(allocates_nothing_and_keeps_errno)
 }
 
 /* The process goes on, and the log says later how many lines were lost. */
-START_TEST(a_reader_that_stalls_holds_up_nothing)
+TEST(a_reader_that_stalls_holds_up_nothing)
 {
     int ends[2];
     static char bytes[1 << 20];
@@ -296,7 +296,7 @@ START_TEST(a_reader_that_stalls_holds_up_nothing)
     (void)close(ends[1]);
 }
 
-START_TEST(lines_of_one_cause_are_counted_instead)
+TEST(lines_of_one_cause_are_counted_instead)
 {
     struct log_limit l = {.n = 0};
     char want[64];
@@ -316,19 +316,5 @@ START_TEST(lines_of_one_cause_are_counted_instead)
 int main(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    Suite *suite = suite_create("log");
-    TCase *tc = tcase_create("log");
-    tcase_add_test(tc, logfmt);
-    tcase_add_test(tc, json);
-    tcase_add_loop_test(tc, escapes, 0, COUNT_OF(values));
-    tcase_add_loop_test(tc, long_values_leave_a_whole_line, 0, COUNT_OF(fillers));
-    tcase_add_loop_test(tc, long_values_leave_a_whole_logfmt_line, 0, COUNT_OF(fillers));
-    tcase_add_test(tc, no_length_breaks_a_line);
-    tcase_add_test(tc, many_fields_leave_a_whole_line);
-    tcase_add_test(tc, level_is_checked_before_the_fields);
-    tcase_add_test(tc, allocates_nothing_and_keeps_errno);
-    tcase_add_test(tc, a_reader_that_stalls_holds_up_nothing);
-    tcase_add_test(tc, lines_of_one_cause_are_counted_instead);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

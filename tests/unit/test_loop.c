@@ -81,7 +81,7 @@ static void alarm_in_order(struct timer *t)
     a->check->fired++;
 }
 
-START_TEST(timers_fire_in_order_of_time_then_of_arming)
+TEST(timers_fire_in_order_of_time_then_of_arming)
 {
     struct trace t = {.loop = loop_make()};
     struct alarm a = alarm_make(&t, 'a');
@@ -100,7 +100,7 @@ START_TEST(timers_fire_in_order_of_time_then_of_arming)
     loop_free(t.loop);
 }
 
-START_TEST(a_timer_of_zero_waits_for_the_next_turn)
+TEST(a_timer_of_zero_waits_for_the_next_turn)
 {
     struct trace t = {.loop = loop_make()};
     struct alarm a = alarm_make(&t, 'a');
@@ -121,7 +121,7 @@ START_TEST(a_timer_of_zero_waits_for_the_next_turn)
     loop_free(t.loop);
 }
 
-START_TEST(a_timer_may_cancel_one_that_is_due)
+TEST(a_timer_may_cancel_one_that_is_due)
 {
     struct trace t = {.loop = loop_make()};
     struct alarm a = alarm_make(&t, 'a');
@@ -138,7 +138,7 @@ START_TEST(a_timer_may_cancel_one_that_is_due)
     loop_free(t.loop);
 }
 
-START_TEST(a_timer_far_away_does_not_overflow)
+TEST(a_timer_far_away_does_not_overflow)
 {
     struct trace t = {.loop = loop_make()};
     struct alarm never = alarm_make(&t, 'n');
@@ -153,7 +153,7 @@ START_TEST(a_timer_far_away_does_not_overflow)
 }
 
 /* The order must equal that of a search of an array for the smallest (due, order). */
-START_TEST(the_heap_agrees_with_a_sorted_array)
+TEST(the_heap_agrees_with_a_sorted_array)
 {
     enum {
         N = 300,
@@ -216,7 +216,7 @@ static struct work work_make(struct trace *t, char name)
     return (struct work){.deferred = {.run = work_run}, .trace = t, .name = name};
 }
 
-START_TEST(deferred_work_runs_in_order_once)
+TEST(deferred_work_runs_in_order_once)
 {
     struct trace t = {.loop = loop_make()};
     struct work a = work_make(&t, 'a');
@@ -235,7 +235,7 @@ START_TEST(deferred_work_runs_in_order_once)
     loop_free(t.loop);
 }
 
-START_TEST(deferred_work_does_not_starve_descriptors)
+TEST(deferred_work_does_not_starve_descriptors)
 {
     struct trace t = {.loop = loop_make()};
     struct work w = work_make(&t, 'w');
@@ -291,7 +291,7 @@ static void pipe_make(int ends[2])
 
 /* Two descriptors are ready in one batch; the first callback frees the other one, whichever it
  * is. */
-START_TEST(a_callback_may_free_one_that_is_ready_too)
+TEST(a_callback_may_free_one_that_is_ready_too)
 {
     struct trace t = {.loop = loop_make()};
     int one[2];
@@ -317,7 +317,7 @@ START_TEST(a_callback_may_free_one_that_is_ready_too)
     loop_free(t.loop);
 }
 
-START_TEST(a_callback_may_narrow_one_that_is_ready_too)
+TEST(a_callback_may_narrow_one_that_is_ready_too)
 {
     struct trace t = {.loop = loop_make()};
     int one[2];
@@ -342,7 +342,7 @@ START_TEST(a_callback_may_narrow_one_that_is_ready_too)
     loop_free(t.loop);
 }
 
-START_TEST(a_bad_descriptor_is_an_error)
+TEST(a_bad_descriptor_is_an_error)
 {
     struct loop *l = loop_make();
     struct err e = ERR_INIT;
@@ -377,7 +377,7 @@ static void visitor_check(struct loop_hook *h, uint64_t now_ms)
         loop_hook_del(v->trace->loop, &v->deletes->hook);
 }
 
-START_TEST(hooks_run_in_order_and_may_remove_each_other)
+TEST(hooks_run_in_order_and_may_remove_each_other)
 {
     struct trace t = {.loop = loop_make()};
     struct visitor v[3];
@@ -407,7 +407,7 @@ static void on_signal(void *ctx, int signo)
         loop_stop(t->loop);
 }
 
-START_TEST(signals_arrive_in_the_loop)
+TEST(signals_arrive_in_the_loop)
 {
     struct trace t = {.loop = loop_make()};
     struct err e = ERR_INIT;
@@ -422,7 +422,7 @@ START_TEST(signals_arrive_in_the_loop)
     loop_free(t.loop);
 }
 
-START_TEST(stop_before_run_lets_no_turn_begin)
+TEST(stop_before_run_lets_no_turn_begin)
 {
     struct trace t = {.loop = loop_make()};
     struct work w = work_make(&t, 'w');
@@ -435,7 +435,7 @@ START_TEST(stop_before_run_lets_no_turn_begin)
     loop_free(t.loop);
 }
 
-START_TEST(random_numbers_differ)
+TEST(random_numbers_differ)
 {
     struct loop *l = loop_make();
     uint64_t seen[100];
@@ -447,26 +447,4 @@ START_TEST(random_numbers_differ)
     ck_assert_uint_gt(loop_wall_ns(l), UINT64_C(1600000000) * 1000000000);
     loop_free(l);
     loop_free(NULL);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("loop");
-    TCase *c = tcase_create("loop");
-    tcase_add_test(c, timers_fire_in_order_of_time_then_of_arming);
-    tcase_add_test(c, a_timer_of_zero_waits_for_the_next_turn);
-    tcase_add_test(c, a_timer_may_cancel_one_that_is_due);
-    tcase_add_test(c, a_timer_far_away_does_not_overflow);
-    tcase_add_test(c, the_heap_agrees_with_a_sorted_array);
-    tcase_add_test(c, deferred_work_runs_in_order_once);
-    tcase_add_test(c, deferred_work_does_not_starve_descriptors);
-    tcase_add_test(c, a_callback_may_free_one_that_is_ready_too);
-    tcase_add_test(c, a_callback_may_narrow_one_that_is_ready_too);
-    tcase_add_test(c, a_bad_descriptor_is_an_error);
-    tcase_add_test(c, hooks_run_in_order_and_may_remove_each_other);
-    tcase_add_test(c, signals_arrive_in_the_loop);
-    tcase_add_test(c, stop_before_run_lets_no_turn_begin);
-    tcase_add_test(c, random_numbers_differ);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

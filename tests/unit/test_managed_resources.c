@@ -162,7 +162,7 @@ static int visit(const char *path, const struct stat *info, int type, struct FTW
     return 0;
 }
 
-START_TEST(every_scheduler_asks_about_every_resource)
+TEST(every_scheduler_asks_about_every_resource)
 {
     static const char *const folders[] = {"config", "manifests"};
     char path[512];
@@ -176,7 +176,7 @@ START_TEST(every_scheduler_asks_about_every_resource)
 }
 
 /* Helm refuses a name of which cardpack would never hear. */
-START_TEST(the_chart_accepts_these_alone)
+TEST(the_chart_accepts_these_alone)
 {
     static const char *const keys[] = {"properties", "secondScheduler", "properties",
                                        "managedResources", "items"};
@@ -194,14 +194,4 @@ START_TEST(the_chart_accepts_these_alone)
     json_decref(root);
     buf_done(&text);
     forget_resources();
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("managed_resources");
-    TCase *tc = tcase_create("managed_resources");
-    tcase_add_test(tc, every_scheduler_asks_about_every_resource);
-    tcase_add_test(tc, the_chart_accepts_these_alone);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

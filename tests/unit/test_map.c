@@ -35,7 +35,7 @@ static const struct {
     {{0x8d85be4c852e2b23, 0x778977fb98719852}, 16, 0x82d48377687ed73e},
 };
 
-START_TEST(hashes_as_others_do)
+TEST_EACH(hashes_as_others_do, COUNT_OF(vectors))
 {
     char text[65];
     for (size_t i = 0; i < sizeof(text); i++)
@@ -97,7 +97,7 @@ static bool agrees(const struct map *m, const bool there[KEYS])
  * A long history of puts and deletes, compared with an array of flags. Its bias changes, so that
  * the table fills, empties and wraps around its end.
  */
-START_TEST(behaves_as_a_naive_array)
+TEST_EACH(behaves_as_a_naive_array, 8)
 {
     struct map m;
     bool there[KEYS] = {false};
@@ -121,7 +121,7 @@ START_TEST(behaves_as_a_naive_array)
     map_done(&m);
 }
 
-START_TEST(empty_has_nothing)
+TEST(empty_has_nothing)
 {
     struct map m;
     size_t cursor = 0;
@@ -132,7 +132,7 @@ START_TEST(empty_has_nothing)
     map_done(&m);
 }
 
-START_TEST(any_bytes_are_a_key)
+TEST(any_bytes_are_a_key)
 {
     struct item odd[] = {
         {.key = STR("")},     {.key = STR("\0")}, {.key = STR("\0\0")},
@@ -151,7 +151,7 @@ START_TEST(any_bytes_are_a_key)
 
 /* With this seed the first eight bytes make the product 0: the other bytes do not affect the
  * hash. */
-START_TEST(keys_of_one_hash_are_told_apart)
+TEST(keys_of_one_hash_are_told_apart)
 {
     static const struct map_seed seed = {UINT64_C(0x9e3779b97f4a7c15) ^ 16, 2};
     struct item item = {.key = STR("\0\0\0\0\0\0\0\0aaaaaaaa")};
@@ -167,7 +167,7 @@ START_TEST(keys_of_one_hash_are_told_apart)
 
 /* Keys like names and UIDs, which differ in a few digits, share slots as rarely as random keys:
  * 2^16 keys take 63 % of 2^16 slots, whichever bits of the hash choose the slot. */
-START_TEST(like_keys_are_strewn)
+TEST_EACH(like_keys_are_strewn, 3)
 {
     static const char *const formats[] = {
         "%u",
@@ -204,7 +204,7 @@ START_TEST(like_keys_are_strewn)
 }
 
 /* Each byte of a key, its length and the seed affect the hash. */
-START_TEST(every_byte_counts)
+TEST_EACH(every_byte_counts, 3)
 {
     struct map_seed seed = {(uint64_t)_i, 7};
     char text[64] = {0};
@@ -222,7 +222,7 @@ START_TEST(every_byte_counts)
 }
 
 /* The result equals single puts, in an empty map, a small one, and one with long runs. */
-START_TEST(many_at_once)
+TEST_EACH(many_at_once, 4)
 {
     static const size_t counts[] = {0, 1, 12, KEYS};
     struct map m;
@@ -252,7 +252,7 @@ START_TEST(a_second_put_is_a_bug)
     ck_assert_int_ne(map_put(&m, &items[0]), OK);
 }
 
-START_TEST(done_is_usable_again)
+TEST(done_is_usable_again)
 {
     struct map m;
     name_items();
@@ -285,7 +285,7 @@ static enum errc fill(void *ctx)
     return code;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     name_items();
     ck_assert_uint_gt(fail_alloc_each(fill, NULL), 3);
@@ -293,19 +293,7 @@ START_TEST(survives_a_lack_of_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("map");
-    TCase *tc = tcase_create("map");
-    tcase_add_loop_test(tc, hashes_as_others_do, 0, COUNT_OF(vectors));
-    tcase_add_loop_test(tc, behaves_as_a_naive_array, 0, 8);
-    tcase_add_test(tc, empty_has_nothing);
-    tcase_add_test(tc, any_bytes_are_a_key);
-    tcase_add_test(tc, keys_of_one_hash_are_told_apart);
-    tcase_add_loop_test(tc, like_keys_are_strewn, 0, 3);
-    tcase_add_loop_test(tc, every_byte_counts, 0, 3);
-    tcase_add_loop_test(tc, many_at_once, 0, 4);
+    TCase *tc = unit_case("map");
     tcase_add_test_raise_signal(tc, a_second_put_is_a_bug, SIGABRT);
-    tcase_add_test(tc, done_is_usable_again);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

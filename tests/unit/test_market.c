@@ -298,7 +298,7 @@ static void check_cost(struct made *m, const char *name, int seed)
                   (long long)drain);
 }
 
-START_TEST(values_and_costs_are_those_of_the_definition)
+TEST_EACH(values_and_costs_are_those_of_the_definition, 40)
 {
     uint64_t random = (uint64_t)_i;
     fill_cluster(&random);
@@ -314,7 +314,7 @@ START_TEST(values_and_costs_are_those_of_the_definition)
 
 /* ---- equal nodes ---- */
 
-START_TEST(the_order_of_cards_does_not_matter)
+TEST_EACH(the_order_of_cards_does_not_matter, 10)
 {
     uint64_t random = (uint64_t)_i;
 
@@ -365,7 +365,7 @@ START_TEST(the_order_of_cards_does_not_matter)
 
 /* ---- limits ---- */
 
-START_TEST(more_free_cards_than_the_table_has)
+TEST(more_free_cards_than_the_table_has)
 {
     add_node(&r, "n", 100, MARKET_FREE_MAX + 6, "64", "A");
     see(market_of(&r), (struct shape){.mem = 100, .cards = 4, .cpu = 2000}, 20);
@@ -382,7 +382,7 @@ START_TEST(more_free_cards_than_the_table_has)
 }
 
 /* All further kinds share the last one. Nodes with such cards are still chosen. */
-START_TEST(more_kinds_than_the_table_has)
+TEST(more_kinds_than_the_table_has)
 {
     char name[NAME_BYTES];
     for (int i = 0; i < MARKET_KINDS + 20; i++) {
@@ -411,7 +411,7 @@ START_TEST(more_kinds_than_the_table_has)
 }
 
 /* An unknown amount of CPU is no limit: a pod's cores cost nothing there. */
-START_TEST(a_node_without_cpu_figures)
+TEST(a_node_without_cpu_figures)
 {
     struct market_ask with;
     struct market_ask without;
@@ -431,7 +431,7 @@ START_TEST(a_node_without_cpu_figures)
 }
 
 /* Cards that no pod may use are worth nothing, and take part in no sum. */
-START_TEST(cards_out_of_use)
+TEST(cards_out_of_use)
 {
     add_node(&r, "n", 100, 3, "8", "A");
     see(market_of(&r), (struct shape){.mem = 50, .cards = 1}, 20);
@@ -456,7 +456,7 @@ START_TEST(cards_out_of_use)
 
 /* No pod has asked for several cards yet, and the prices of halves and wholes see no difference
  * between these nodes. */
-START_TEST(equal_pods_go_together)
+TEST(equal_pods_go_together)
 {
     struct market_ask ask;
     add_node(&r, "n", 100, 8, NULL, "A");
@@ -474,7 +474,7 @@ START_TEST(equal_pods_go_together)
 
 /* Only two nodes have the cores for the pods of eight cards. Without pods that leave
  * nothing is kept. */
-START_TEST(nodes_that_few_can_stand_in_for_are_kept)
+TEST(nodes_that_few_can_stand_in_for_are_kept)
 {
     struct market_ask ask;
     struct market *m = market_of(&r);
@@ -503,7 +503,7 @@ START_TEST(nodes_that_few_can_stand_in_for_are_kept)
 }
 
 /* Until there are prices, the node and the card are those of binpack. */
-START_TEST(no_prices_yet)
+TEST(no_prices_yet)
 {
     struct placement there;
     struct market_ask ask;
@@ -529,7 +529,7 @@ START_TEST(no_prices_yet)
 }
 
 /* Each pod counts once, however often it is shown; and again if its UID is new. */
-START_TEST(each_pod_counts_once)
+TEST(each_pod_counts_once)
 {
     struct made m;
     uint64_t random = 1;
@@ -560,20 +560,8 @@ START_TEST(each_pod_counts_once)
 
 int main(void)
 {
-    Suite *suite = suite_create("market");
-    TCase *tc = tcase_create("market");
+    TCase *tc = unit_case("market");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, values_and_costs_are_those_of_the_definition, 0, 40);
-    tcase_add_loop_test(tc, the_order_of_cards_does_not_matter, 0, 10);
-    tcase_add_test(tc, more_free_cards_than_the_table_has);
-    tcase_add_test(tc, more_kinds_than_the_table_has);
-    tcase_add_test(tc, a_node_without_cpu_figures);
-    tcase_add_test(tc, cards_out_of_use);
-    tcase_add_test(tc, equal_pods_go_together);
-    tcase_add_test(tc, nodes_that_few_can_stand_in_for_are_kept);
-    tcase_add_test(tc, no_prices_yet);
-    tcase_add_test(tc, each_pod_counts_once);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

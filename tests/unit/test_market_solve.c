@@ -102,7 +102,7 @@ static struct shape some_shape(uint64_t *random)
     return x;
 }
 
-START_TEST(supply_is_the_derivative_of_the_value)
+TEST_EACH(supply_is_the_derivative_of_the_value, 20)
 {
     uint64_t random = (uint64_t)_i;
     fill_cluster(&random);
@@ -173,7 +173,7 @@ static const struct {
      {{.mem = 30, .cards = 1, .cpu = 2000000}, {.mem = 100, .cards = 8}}},
 };
 
-START_TEST(no_request_breaks_the_arithmetic)
+TEST_EACH(no_request_breaks_the_arithmetic, COUNT_OF(hard))
 {
     add_nodes(&r, 'n', 4, 100, 16, "64", "A");
     add_nodes(&r, 'm', 2, 100, 70, NULL, "B");
@@ -188,7 +188,7 @@ START_TEST(no_request_breaks_the_arithmetic)
 
 /* Eight free cards are worth as much as the pods on them: no less than a card each, if the price
  * of eight cards is eight. */
-START_TEST(free_cards_are_worth_what_the_pods_pay)
+TEST(free_cards_are_worth_what_the_pods_pay)
 {
     struct shape eight = {.mem = 100, .cards = 8};
     add_nodes(&r, 'n', 40, 100, 8, "64", "A");
@@ -200,7 +200,7 @@ START_TEST(free_cards_are_worth_what_the_pods_pay)
 }
 
 /* Whatever a client asks for, the values of a node of LIMIT_CARDS cards can be summed up. */
-START_TEST(a_node_of_very_many_cards)
+TEST(a_node_of_very_many_cards)
 {
     add_node(&r, "n", 100, LIMIT_CARDS, "1024", "A");
     see(market_of(&r), (struct shape){.mem = 1, .cards = 1, .cpu = 100000}, 10);
@@ -217,7 +217,7 @@ START_TEST(a_node_of_very_many_cards)
 /* ---- balance ---- */
 
 /* Single iterations swing around the balance: TAU is small. */
-START_TEST(supply_meets_demand)
+TEST(supply_meets_demand)
 {
     static const struct shape shapes[] = {
         {.mem = 50, .cards = 1, .cpu = 4000},   {.mem = 30, .cards = 1, .cpu = 2000},
@@ -250,7 +250,7 @@ START_TEST(supply_meets_demand)
 
 /* A node whose cards are all in use has cores for pods that ask for no card. They are worth less
  * with them. A node without any card is not counted: pods there are not learned from, either. */
-START_TEST(cores_beside_full_cards)
+TEST(cores_beside_full_cards)
 {
     double price[2];
     for (int i = 0; i < 2; i++) {
@@ -277,7 +277,7 @@ START_TEST(cores_beside_full_cards)
 }
 
 /* No table is longer than the largest node needs. */
-START_TEST(the_most_cards_of_a_node)
+TEST(the_most_cards_of_a_node)
 {
     add_node(&r, "n", 100, 3, "8", "A");
     add_node(&r, "m", 100, 5, "8", "A");
@@ -299,7 +299,7 @@ START_TEST(the_most_cards_of_a_node)
 
 /* The largest number of steps: for the copy of what is idle; then for each iteration its classes
  * twice, its stocks, and the prices. */
-START_TEST(a_solve_ends_after_a_known_number_of_steps)
+TEST(a_solve_ends_after_a_known_number_of_steps)
 {
     uint64_t random = 5;
     fill_cluster(&random);
@@ -325,7 +325,7 @@ START_TEST(a_solve_ends_after_a_known_number_of_steps)
 }
 
 /* What comes while a solve is in progress changes only the next one. */
-START_TEST(the_result_does_not_depend_on_what_comes_meanwhile)
+TEST(the_result_does_not_depend_on_what_comes_meanwhile)
 {
     struct rig other;
     rig_init(&other);
@@ -381,7 +381,7 @@ static void add_unusable(struct rig *at, const char *name, uint32_t cards)
 
 /* An eighth of the pods that were seen, but at most a sixteenth of those that fit, and at least a
  * number that grows from 4 to 16 with the cluster. */
-START_TEST(prices_grow_old_with_the_cluster)
+TEST(prices_grow_old_with_the_cluster)
 {
     struct rig large;
     rig_init(&large);
@@ -407,7 +407,7 @@ START_TEST(prices_grow_old_with_the_cluster)
 
 /* ---- nothing to learn, and no memory ---- */
 
-START_TEST(nothing_to_learn)
+TEST(nothing_to_learn)
 {
     struct market *m = market_of(&r);
     ck_assert(!market_begin(m, &r.cache.nodes));
@@ -424,7 +424,7 @@ START_TEST(nothing_to_learn)
 }
 
 /* A cluster that is full has nothing to sell. The prices stay numbers. */
-START_TEST(nothing_is_idle)
+TEST(nothing_is_idle)
 {
     add_node(&r, "n", 100, 1, "8", "A");
     pod_set(&r, .uid = "p", .mem = "100", .node = "n", .idx = "0", .phase = "Running");
@@ -465,7 +465,7 @@ static enum errc solve_or_fail(void *ctx)
     return ERR_NOMEM;
 }
 
-START_TEST(without_memory_the_old_prices_stay)
+TEST(without_memory_the_old_prices_stay)
 {
     add_nodes(&r, 'n', 10, 100, 4, "32", "A");
     see(market_of(&r), (struct shape){.mem = 30, .cards = 1, .cpu = 2000}, 40);
@@ -476,23 +476,8 @@ START_TEST(without_memory_the_old_prices_stay)
 
 int main(void)
 {
-    Suite *suite = suite_create("market_solve");
-    TCase *tc = tcase_create("market_solve");
+    TCase *tc = unit_case("market_solve");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, supply_is_the_derivative_of_the_value, 0, 20);
-    tcase_add_loop_test(tc, no_request_breaks_the_arithmetic, 0, COUNT_OF(hard));
-    tcase_add_test(tc, free_cards_are_worth_what_the_pods_pay);
-    tcase_add_test(tc, a_node_of_very_many_cards);
-    tcase_add_test(tc, supply_meets_demand);
-    tcase_add_test(tc, cores_beside_full_cards);
-    tcase_add_test(tc, the_most_cards_of_a_node);
-    tcase_add_test(tc, a_solve_ends_after_a_known_number_of_steps);
-    tcase_add_test(tc, the_result_does_not_depend_on_what_comes_meanwhile);
-    tcase_add_test(tc, prices_grow_old_with_the_cluster);
-    tcase_add_test(tc, nothing_to_learn);
-    tcase_add_test(tc, nothing_is_idle);
-    tcase_add_test(tc, without_memory_the_old_prices_stay);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -18,7 +18,7 @@ static void tear_down(void)
 
 /* A node that comes during the copy of what is idle: the old prices stay, and the next solve is due
  * at once. */
-START_TEST(a_torn_copy_is_given_up)
+TEST(a_torn_copy_is_given_up)
 {
     struct market *m = market_of(&r);
     add_nodes(&r, 'n', 200, 100, 4, "32", "A");
@@ -43,7 +43,7 @@ START_TEST(a_torn_copy_is_given_up)
 
 /* The same while the cards are counted; and then the only kind on which the shape fits has no card
  * left. */
-START_TEST(a_torn_count_is_given_up)
+TEST(a_torn_count_is_given_up)
 {
     struct market *m = market_of(&r);
     add_nodes(&r, 'n', 600, 100, 1, "32", "A");
@@ -74,7 +74,7 @@ START_TEST(a_torn_count_is_given_up)
 }
 
 /* A node whose cards become more during the copy: there may be no room for them. */
-START_TEST(cards_that_come_during_a_copy)
+TEST(cards_that_come_during_a_copy)
 {
     struct market *m = market_of(&r);
     add_nodes(&r, 'n', 100, 100, 1, "32", "A");
@@ -95,13 +95,8 @@ START_TEST(cards_that_come_during_a_copy)
 
 int main(void)
 {
-    Suite *suite = suite_create("market_torn");
-    TCase *tc = tcase_create("market_torn");
+    TCase *tc = unit_case("market_torn");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, a_torn_copy_is_given_up);
-    tcase_add_test(tc, a_torn_count_is_given_up);
-    tcase_add_test(tc, cards_that_come_during_a_copy);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -200,8 +200,7 @@ START_TEST(survives_lack_of_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("measured");
-    TCase *tc = tcase_create("measured");
+    TCase *tc = unit_case("measured");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, finds_each_card_and_pod);
     tcase_add_test(tc, figures_become_unknown_with_time);
@@ -211,9 +210,7 @@ int main(void)
     tcase_add_test(tc, memory_is_bounded);
     tcase_add_loop_test(tc, the_sizes_of_a_card_say_what_a_unit_is, 0, COUNT_OF(units));
     tcase_add_loop_test(tc, a_pod_exceeds_its_share_or_not, 0, COUNT_OF(shares));
-    suite_add_tcase(suite, tc);
-    tc = tcase_create("memory");
+    tc = unit_case("memory");
     tcase_add_test(tc, survives_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

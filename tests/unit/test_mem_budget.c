@@ -8,7 +8,7 @@
 #define BUDGET   ((size_t)300000)
 #define FREE     ((size_t)20000)
 
-START_TEST(the_first_bytes_are_free_and_the_rest_is_bounded)
+TEST(the_first_bytes_are_free_and_the_rest_is_bounded)
 {
     struct mem_budget b = {.max = 100};
     struct mem_account a = {.used = 0};
@@ -43,7 +43,7 @@ START_TEST(the_first_bytes_are_free_and_the_rest_is_bounded)
     ck_assert(mem_account_join(&other, &b, 50));
 }
 
-START_TEST(without_a_budget_nothing_is_refused)
+TEST(without_a_budget_nothing_is_refused)
 {
     struct mem_account a = {.used = 0};
     ck_assert(mem_account_take(NULL, SIZE_MAX));
@@ -54,7 +54,7 @@ START_TEST(without_a_budget_nothing_is_refused)
 }
 
 /* What is needed fits, though twice as much does not. */
-START_TEST(a_buf_takes_what_it_needs_where_no_more_fits)
+TEST(a_buf_takes_what_it_needs_where_no_more_fits)
 {
     struct mem_budget b = {.max = 1000};
     struct mem_account a = {.used = 0};
@@ -123,7 +123,7 @@ static void step(struct one *o, struct mem_budget *b, uint64_t *seed)
 
 /* For any history of bufs and arenas, the count equals the memory in use, and never exceeds the
  * budget. */
-START_TEST(what_is_counted_is_what_there_is)
+TEST_EACH(what_is_counted_is_what_there_is, 10)
 {
     uint64_t seed = (uint64_t)_i + 1;
     struct mem_budget b = {.max = BUDGET};
@@ -153,16 +153,4 @@ START_TEST(what_is_counted_is_what_there_is)
         arena_done(&all[i].arena);
     }
     ck_assert_uint_eq(b.used, 0);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("mem_budget");
-    TCase *c = tcase_create("mem_budget");
-    tcase_add_test(c, the_first_bytes_are_free_and_the_rest_is_bounded);
-    tcase_add_test(c, without_a_budget_nothing_is_refused);
-    tcase_add_test(c, a_buf_takes_what_it_needs_where_no_more_fits);
-    tcase_add_loop_test(c, what_is_counted_is_what_there_is, 0, 10);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -31,7 +31,7 @@ static const char *const lines[] = {
     "cardpack_reservation_oldest_age_seconds 0",
 };
 
-START_TEST(shows_the_cluster)
+TEST(shows_the_cluster)
 {
     struct office o;
     office_open(&o);
@@ -65,7 +65,7 @@ static void show_pod(struct office *o, const char *name, const char *card, const
 }
 
 /* node-b has cards of 24. */
-START_TEST(a_full_card_is_not_overcommitted)
+TEST(a_full_card_is_not_overcommitted)
 {
     struct office o;
     office_open(&o);
@@ -80,7 +80,7 @@ START_TEST(a_full_card_is_not_overcommitted)
 }
 
 /* Memory that is charged to no card still counts as allocated. */
-START_TEST(memory_without_a_card_is_allocated)
+TEST(memory_without_a_card_is_allocated)
 {
     struct office o;
     office_open(&o);
@@ -94,7 +94,7 @@ START_TEST(memory_without_a_card_is_allocated)
     office_close(&o);
 }
 
-START_TEST(a_pod_that_can_not_be_read_is_counted)
+TEST(a_pod_that_can_not_be_read_is_counted)
 {
     struct office o;
     struct effect fx;
@@ -115,7 +115,7 @@ START_TEST(a_pod_that_can_not_be_read_is_counted)
 }
 
 /* Only a card of which it is known has series; without figures there are none. */
-START_TEST(shows_what_is_really_used)
+TEST(shows_what_is_really_used)
 {
     struct usage_card cards[] = {{0, 9000, 16384, 37}, {1, 0, 16384, USAGE_BUSY_UNKNOWN}};
     struct usage_pod pods[] = {{STR("u-1"), STR("hidden"), STR("secretive"), 0, 8193}};
@@ -187,7 +187,7 @@ static const char *const learned[] = {
 #define OF_EIGHT "{cpu=\"1500m\",cards=\"1\",share=\"8\",models=\"\"}"
 
 /* The pod of the cluster asks for no CPU, and is counted with the 63 that wait. */
-START_TEST(shows_what_the_policies_have_learned)
+TEST(shows_what_the_policies_have_learned)
 {
     char sample[128];
     struct office o;
@@ -223,7 +223,7 @@ static bool lists_are_missing(struct backend *b, struct str *ret_text)
     return false;
 }
 
-START_TEST(learns_nothing_before_the_first_lists_are_in)
+TEST(learns_nothing_before_the_first_lists_are_in)
 {
     struct office o;
     office_open(&o);
@@ -244,7 +244,7 @@ START_TEST(learns_nothing_before_the_first_lists_are_in)
 
 /* Each model is asked for once, but for the first two. No card has one of them, so there are no
  * prices. */
-START_TEST(shows_the_most_frequent_kinds_of_pods_alone)
+TEST(shows_the_most_frequent_kinds_of_pods_alone)
 {
     struct office o;
     office_open(&o);
@@ -262,7 +262,7 @@ START_TEST(shows_the_most_frequent_kinds_of_pods_alone)
 }
 
 /* No label is longer than this, and no two samples have the same labels. */
-START_TEST(cuts_what_users_wrote)
+TEST(cuts_what_users_wrote)
 {
     static const char ends[] = "xy";
     char long_models[SHAPE_MODELS_MAX];
@@ -291,7 +291,7 @@ START_TEST(cuts_what_users_wrote)
 }
 
 /* Prometheus 3 refuses another content type. */
-START_TEST(names_the_format)
+TEST(names_the_format)
 {
     struct office o;
     office_open(&o);
@@ -301,7 +301,7 @@ START_TEST(names_the_format)
     office_close(&o);
 }
 
-START_TEST(shows_no_more_nodes_than_it_may)
+TEST(shows_no_more_nodes_than_it_may)
 {
     struct office o;
     office_open(&o);
@@ -336,7 +336,7 @@ static const struct {
     {"/metrics", "metrics", "ok", "\ncardpack_card_info{node=\"node-a\",card=\"1\""},
 };
 
-START_TEST(counts_requests_by_verb_and_outcome)
+TEST_EACH(counts_requests_by_verb_and_outcome, COUNT_OF(requests))
 {
     char line[256];
     struct office o;
@@ -349,7 +349,7 @@ START_TEST(counts_requests_by_verb_and_outcome)
     office_close(&o);
 }
 
-START_TEST(gives_nothing_to_who_does_not_read)
+TEST(gives_nothing_to_who_does_not_read)
 {
     struct office o;
     office_open(&o);
@@ -364,7 +364,7 @@ START_TEST(gives_nothing_to_who_does_not_read)
 
 /* The answers may take a quarter of the time at most: a client that repeats its request at once
  * would delay filter. */
-START_TEST(a_large_answer_is_not_written_again_at_once)
+TEST(a_large_answer_is_not_written_again_at_once)
 {
     struct office o;
     office_open(&o);
@@ -378,7 +378,7 @@ START_TEST(a_large_answer_is_not_written_again_at_once)
 }
 
 /* An answer that took 100 s is written again 300 s after its end, not 200 s after it. */
-START_TEST(a_pause_is_three_times_as_long_as_the_answer_took)
+TEST(a_pause_is_three_times_as_long_as_the_answer_took)
 {
     const uint64_t took_ms = 100000;
     struct office o;
@@ -392,7 +392,7 @@ START_TEST(a_pause_is_three_times_as_long_as_the_answer_took)
     office_close(&o);
 }
 
-START_TEST(says_what_came_of_reloads)
+TEST(says_what_came_of_reloads)
 {
     struct office o;
     struct reload_counts counts = {.taken = 2, .unchanged = 1, .refused = 3, .waiting = 4};
@@ -410,7 +410,7 @@ START_TEST(says_what_came_of_reloads)
 }
 
 /* Either the whole answer or a 503, never a part. */
-START_TEST(fails_whole)
+TEST(fails_whole)
 {
     bool hit = true;
     for (size_t nth = 1; hit; nth++) {
@@ -428,29 +428,4 @@ START_TEST(fails_whole)
         ck_assert(hit || nth > 1);
         office_close(&o);
     }
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("metrics");
-    TCase *t = tcase_create("metrics");
-    tcase_add_test(t, shows_the_cluster);
-    tcase_add_test(t, a_full_card_is_not_overcommitted);
-    tcase_add_test(t, memory_without_a_card_is_allocated);
-    tcase_add_test(t, a_pod_that_can_not_be_read_is_counted);
-    tcase_add_test(t, shows_what_is_really_used);
-    tcase_add_test(t, shows_what_the_policies_have_learned);
-    tcase_add_test(t, shows_the_most_frequent_kinds_of_pods_alone);
-    tcase_add_test(t, cuts_what_users_wrote);
-    tcase_add_test(t, names_the_format);
-    tcase_add_test(t, shows_no_more_nodes_than_it_may);
-    tcase_add_loop_test(t, counts_requests_by_verb_and_outcome, 0, COUNT_OF(requests));
-    tcase_add_test(t, gives_nothing_to_who_does_not_read);
-    tcase_add_test(t, fails_whole);
-    tcase_add_test(t, learns_nothing_before_the_first_lists_are_in);
-    tcase_add_test(t, says_what_came_of_reloads);
-    tcase_add_test(t, a_large_answer_is_not_written_again_at_once);
-    tcase_add_test(t, a_pause_is_three_times_as_long_as_the_answer_took);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

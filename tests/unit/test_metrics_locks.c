@@ -1,7 +1,7 @@
 /* What GET /metrics says of the locks of nodes. */
 #include "metrics_rig.h"
 
-START_TEST(shows_the_locks_of_nodes)
+TEST(shows_the_locks_of_nodes)
 {
     struct office o;
     office_open(&o);
@@ -21,13 +21,4 @@ START_TEST(shows_the_locks_of_nodes)
         "cardpack_node_locks{state=\"held\"} 1\n"
         "cardpack_node_locks{state=\"ignored\"} 2\n");
     office_close(&o);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("metrics_locks");
-    TCase *t = tcase_create("metrics_locks");
-    tcase_add_test(t, shows_the_locks_of_nodes);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

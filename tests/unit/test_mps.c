@@ -73,7 +73,7 @@ static int listen_as(int type, struct sockaddr_un *a)
     return fd;
 }
 
-START_TEST(a_daemon_answers)
+TEST(a_daemon_answers)
 {
     char path[64];
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -107,7 +107,7 @@ START_TEST(a_daemon_answers)
 }
 
 /* 11 is a client, 12 is not, 13 is the server: it is in no container that we know. */
-START_TEST(a_process_past_mps)
+TEST(a_process_past_mps)
 {
     process(11, ID("1"));
     process(12, ID("1"));
@@ -146,7 +146,7 @@ static void look(void)
 
 /* Each start has another process and another ID: the pod has one event for the card, and another
  * one an hour later. */
-START_TEST(a_container_that_starts_again)
+TEST(a_container_that_starts_again)
 {
     char world[256];
     mps_enable(m.mps, true);
@@ -190,7 +190,7 @@ START_TEST(a_container_that_starts_again)
 }
 
 /* The server of MPS is no client of itself. A pod of the same name elsewhere is any user's. */
-START_TEST(the_server_is_skipped)
+TEST(the_server_is_skipped)
 {
     rig_see("kube-system", "u2", "cardpack-mps-x7", ID("2"), "running", "Running");
     rig_see("kube-system", "u3", "other", ID("3"), "running", "Running");
@@ -212,13 +212,7 @@ START_TEST(the_server_is_skipped)
 
 int main(void)
 {
-    Suite *s = suite_create("mps");
-    TCase *c = tcase_create("mps");
+    TCase *c = unit_case("mps");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, a_daemon_answers);
-    tcase_add_test(c, a_process_past_mps);
-    tcase_add_test(c, a_container_that_starts_again);
-    tcase_add_test(c, the_server_is_skipped);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

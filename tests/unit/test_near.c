@@ -20,7 +20,7 @@ static const struct {
     {"card-model-card-model-card-model-card-model-card-model-card-model-", NULL},
 };
 
-START_TEST(finds_the_nearest)
+TEST_EACH(finds_the_nearest, COUNT_OF(rows))
 {
     struct near near = near_to(str_of(rows[_i].name));
     for (size_t i = 0; i < COUNT_OF(known); i++)
@@ -31,20 +31,10 @@ START_TEST(finds_the_nearest)
         ck_assert_str_is(near.found, rows[_i].found);
 }
 
-START_TEST(takes_the_first_of_equals)
+TEST(takes_the_first_of_equals)
 {
     struct near near = near_to(STR("bat"));
     near_offer(&near, STR("cat"));
     near_offer(&near, STR("hat"));
     ck_assert_str_is(near.found, "cat");
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("near");
-    TCase *tc = tcase_create("near");
-    tcase_add_loop_test(tc, finds_the_nearest, 0, COUNT_OF(rows));
-    tcase_add_test(tc, takes_the_first_of_equals);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -45,7 +45,7 @@ static const struct {
     {"32", "1", "100E", NODE_BAD_QUANTITY, 32, 0, 0, 0, 0},
 };
 
-START_TEST(reads_its_sizes)
+TEST_EACH(reads_its_sizes, COUNT_OF(sizes))
 {
     struct rig r;
     rig_init(&r);
@@ -90,7 +90,7 @@ static const struct {
     {"1023", 0, 0}, /* an index without a card is no error: the card may come later */
 };
 
-START_TEST(reads_the_unhealthy_cards)
+TEST_EACH(reads_the_unhealthy_cards, COUNT_OF(lists))
 {
     struct rig r;
     rig_init(&r);
@@ -103,7 +103,7 @@ START_TEST(reads_the_unhealthy_cards)
     rig_done(&r);
 }
 
-START_TEST(a_ceiling_of_cards_can_be_unhealthy)
+TEST(a_ceiling_of_cards_can_be_unhealthy)
 {
     struct rig r;
     rig_init(&r);
@@ -118,7 +118,7 @@ START_TEST(a_ceiling_of_cards_can_be_unhealthy)
 }
 
 /* "0,0,...": longer than any list that names each card once. */
-START_TEST(a_list_that_is_too_long_names_every_card)
+TEST(a_list_that_is_too_long_names_every_card)
 {
     static char text[LIMIT_CARD_LIST_BYTES + 3];
     struct rig r;
@@ -139,7 +139,7 @@ START_TEST(a_list_that_is_too_long_names_every_card)
 }
 
 /* Most updates of a Node are heartbeats. */
-START_TEST(an_update_that_changes_nothing_costs_nothing)
+TEST(an_update_that_changes_nothing_costs_nothing)
 {
     struct rig r;
     rig_init(&r);
@@ -166,7 +166,7 @@ START_TEST(an_update_that_changes_nothing_costs_nothing)
     rig_done(&r);
 }
 
-START_TEST(the_smallest_changes_are_changes)
+TEST(the_smallest_changes_are_changes)
 {
     struct rig r;
     rig_init(&r);
@@ -184,7 +184,7 @@ START_TEST(the_smallest_changes_are_changes)
     rig_done(&r);
 }
 
-START_TEST(free_memory_never_goes_below_nothing)
+TEST(free_memory_never_goes_below_nothing)
 {
     struct card c = {.total = 16, .used = 20};
     struct node n = {.limit = 32, .counted = INT64_MAX};
@@ -196,19 +196,4 @@ START_TEST(free_memory_never_goes_below_nothing)
     ck_assert_int_eq(node_free(&n), 28);
     c.unhealthy = true;
     ck_assert_int_eq(card_free(&c), 0);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("node");
-    TCase *tc = tcase_create("node");
-    tcase_add_loop_test(tc, reads_its_sizes, 0, COUNT_OF(sizes));
-    tcase_add_loop_test(tc, reads_the_unhealthy_cards, 0, COUNT_OF(lists));
-    tcase_add_test(tc, a_ceiling_of_cards_can_be_unhealthy);
-    tcase_add_test(tc, a_list_that_is_too_long_names_every_card);
-    tcase_add_test(tc, an_update_that_changes_nothing_costs_nothing);
-    tcase_add_test(tc, the_smallest_changes_are_changes);
-    tcase_add_test(tc, free_memory_never_goes_below_nothing);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

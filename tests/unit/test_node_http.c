@@ -78,7 +78,7 @@ static void restarts_after_a_while(const char *why)
 }
 
 /* Each with NVML opened again all the time, as a card is missing or lost, and never. */
-START_TEST(a_driver_that_is_away_for_five_minutes)
+TEST_EACH(a_driver_that_is_away_for_five_minutes, 16)
 {
     static const struct {
         const char *world;
@@ -109,7 +109,7 @@ START_TEST(a_driver_that_is_away_for_five_minutes)
 }
 
 /* A new container may have it. */
-START_TEST(a_library_that_is_missing_from_the_start)
+TEST(a_library_that_is_missing_from_the_start)
 {
     open_node("", "/nonexistent/libnvidia-ml.so.1", PROBE_MS);
     restarts_after_a_while("/nonexistent/libnvidia-ml.so.1: cannot open");
@@ -118,7 +118,7 @@ START_TEST(a_library_that_is_missing_from_the_start)
 
 /* A new container does not help: one card answers, there is none, a call hangs, or a card is lost.
  */
-START_TEST(what_a_new_container_does_not_mend)
+TEST_EACH(what_a_new_container_does_not_mend, 4)
 {
     static const char *const worlds[] = {
         CARD("1") "error=4\n" CARD("2") "\n",
@@ -136,15 +136,4 @@ START_TEST(what_a_new_container_does_not_mend)
     }
     healthz_is("200", "ok");
     close_node();
-}
-
-int main(void)
-{
-    Suite *s = suite_create("node_http");
-    TCase *c = tcase_create("node_http");
-    tcase_add_loop_test(c, a_driver_that_is_away_for_five_minutes, 0, 16);
-    tcase_add_test(c, a_library_that_is_missing_from_the_start);
-    tcase_add_loop_test(c, what_a_new_container_does_not_mend, 0, 4);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

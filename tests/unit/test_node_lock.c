@@ -284,7 +284,7 @@ static const struct {
     {DIALECT_HAMI, "2023-11-14T22:13:10Z,other,q", "no card", NODE_LOCK_TAKEN},
 };
 
-START_TEST(takes_a_lock_that_is_free)
+TEST_EACH(takes_a_lock_that_is_free, COUNT_OF(locks))
 {
     char before[sizeof(t.value)];
     bool hami = locks[_i].dialect == DIALECT_HAMI;
@@ -305,7 +305,7 @@ START_TEST(takes_a_lock_that_is_free)
 }
 
 /* The answer is lost: a read shows that the lock is there, and another PATCH is not sent. */
-START_TEST(an_unknown_outcome_is_read)
+TEST(an_unknown_outcome_is_read)
 {
     t.lost = true;
     take_is(NODE_LOCK_TAKEN, OURS);
@@ -316,7 +316,7 @@ START_TEST(an_unknown_outcome_is_read)
     ck_assert_uint_eq(t.patches, 2);
 }
 
-START_TEST(a_patch_that_was_not_sent_is_sent_again)
+TEST(a_patch_that_was_not_sent_is_sent_again)
 {
     t.unsent = true;
     take_is(NODE_LOCK_TAKEN, OURS);
@@ -324,7 +324,7 @@ START_TEST(a_patch_that_was_not_sent_is_sent_again)
 }
 
 /* Between the GET and the PATCH the node changes: without a lock, and with one. */
-START_TEST(never_replaces_a_lock_that_it_has_not_seen)
+TEST(never_replaces_a_lock_that_it_has_not_seen)
 {
     t.other = true;
     t.takes = "";
@@ -339,7 +339,7 @@ START_TEST(never_replaces_a_lock_that_it_has_not_seen)
 }
 
 /* A second try of the same bind: the lock is there already. */
-START_TEST(the_same_bind_takes_it_again)
+TEST(the_same_bind_takes_it_again)
 {
     take_is(NODE_LOCK_TAKEN, OURS);
     node_lock_take(&t.lock, NOW_NS + 1000);
@@ -349,7 +349,7 @@ START_TEST(the_same_bind_takes_it_again)
     ck_assert_uint_eq(t.patches, 1);
 }
 
-START_TEST(a_missing_right_is_told)
+TEST(a_missing_right_is_told)
 {
     t.forbidden = 403;
     take_is(NODE_LOCK_FAILED, "");
@@ -379,7 +379,7 @@ static const struct {
      NODE_LOCK_TAKEN, ""},
 };
 
-START_TEST(a_node_that_can_not_be_read)
+TEST_EACH(a_node_that_can_not_be_read, COUNT_OF(odd_nodes))
 {
     lock_is("");
     node_lock_take(&t.lock, NOW_NS); /* which makes the text of our lock */
@@ -393,7 +393,7 @@ START_TEST(a_node_that_can_not_be_read)
 }
 
 /* The pod of the lock has as many containers as etcd lets through, and has ended. */
-START_TEST(a_pod_as_large_as_it_can_be)
+TEST(a_pod_as_large_as_it_can_be)
 {
     lock_is("2023-11-14T22:13:10Z,other,q");
     t.pod = "ended";
@@ -401,7 +401,7 @@ START_TEST(a_pod_as_large_as_it_can_be)
     take_is(NODE_LOCK_TAKEN, OURS);
 }
 
-START_TEST(gives_up_after_some_tries)
+TEST(gives_up_after_some_tries)
 {
     t.forbidden = 409;
     take_is(NODE_LOCK_FAILED, "");
@@ -410,7 +410,7 @@ START_TEST(gives_up_after_some_tries)
 
 /* The API server carries a PATCH out after the bind has given up, and after it has looked for its
  * lock: that lock would keep the node from all other pods for five minutes. */
-START_TEST(a_late_patch_comes_too_late)
+TEST_EACH(a_late_patch_comes_too_late, 2)
 {
     t.lock.dialect = _i == 0 ? DIALECT_HAMI : DIALECT_VGPU;
     t.late = true;
@@ -426,7 +426,7 @@ START_TEST(a_late_patch_comes_too_late)
 }
 
 /* The node has changed since: the PATCH fails anyway. */
-START_TEST(a_late_patch_of_an_older_node_is_left_alone)
+TEST(a_late_patch_of_an_older_node_is_left_alone)
 {
     t.late = true;
     node_lock_take(&t.lock, NOW_NS);
@@ -442,7 +442,7 @@ START_TEST(a_late_patch_of_an_older_node_is_left_alone)
 }
 
 /* It arrives between the two looks, or just before the PATCH that is to keep it out. */
-START_TEST(a_late_patch_that_arrives_is_removed)
+TEST_EACH(a_late_patch_that_arrives_is_removed, 2)
 {
     t.late = true;
     node_lock_take(&t.lock, NOW_NS);
@@ -472,7 +472,7 @@ static bool may_not(struct node_lock *l)
 }
 
 /* This replica does not lead any more. */
-START_TEST(asks_before_it_writes)
+TEST(asks_before_it_writes)
 {
     t.lock.may = may_not;
     node_lock_take(&t.lock, NOW_NS);
@@ -488,7 +488,7 @@ START_TEST(asks_before_it_writes)
 
 /* A second PATCH that is not sent leaves the first one under way, be it a PATCH that takes the lock
  * or the one that keeps the first out. */
-START_TEST(a_patch_that_is_not_sent_hides_no_late_one)
+TEST_EACH(a_patch_that_is_not_sent_hides_no_late_one, 2)
 {
     t.late = true;
     node_lock_take(&t.lock, NOW_NS);
@@ -510,23 +510,7 @@ START_TEST(a_patch_that_is_not_sent_hides_no_late_one)
 
 int main(void)
 {
-    Suite *s = suite_create("node_lock");
-    TCase *c = tcase_create("node_lock");
+    TCase *c = unit_case("node_lock");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_loop_test(c, takes_a_lock_that_is_free, 0, COUNT_OF(locks));
-    tcase_add_test(c, an_unknown_outcome_is_read);
-    tcase_add_test(c, a_patch_that_was_not_sent_is_sent_again);
-    tcase_add_test(c, never_replaces_a_lock_that_it_has_not_seen);
-    tcase_add_test(c, the_same_bind_takes_it_again);
-    tcase_add_test(c, a_missing_right_is_told);
-    tcase_add_loop_test(c, a_node_that_can_not_be_read, 0, COUNT_OF(odd_nodes));
-    tcase_add_test(c, a_pod_as_large_as_it_can_be);
-    tcase_add_test(c, gives_up_after_some_tries);
-    tcase_add_test(c, asks_before_it_writes);
-    tcase_add_loop_test(c, a_late_patch_comes_too_late, 0, 2);
-    tcase_add_test(c, a_late_patch_of_an_older_node_is_left_alone);
-    tcase_add_loop_test(c, a_late_patch_that_arrives_is_removed, 0, 2);
-    tcase_add_loop_test(c, a_patch_that_is_not_sent_hides_no_late_one, 0, 2);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -117,7 +117,7 @@ static const struct {
      0},
 };
 
-START_TEST(reads_a_table)
+TEST_EACH(reads_a_table, COUNT_OF(tables))
 {
     struct rig r;
     rig_init(&r);
@@ -139,7 +139,7 @@ START_TEST(reads_a_table)
     rig_done(&r);
 }
 
-START_TEST(knows_its_cards)
+TEST(knows_its_cards)
 {
     struct rig r;
     struct uuid_room room;
@@ -193,7 +193,7 @@ static const struct {
     {NODE(.mem = S("8"), .count = S("1"), .late = S("True")), POLICY_UNSET, 0, 0, 1},
 };
 
-START_TEST(reads_its_labels)
+TEST_EACH(reads_its_labels, COUNT_OF(labels))
 {
     struct rig r;
     rig_init(&r);
@@ -253,7 +253,7 @@ static const struct node_view news[] = {
     NODE(.mem = S("24"), .count = S("x")),
 };
 
-START_TEST(only_news_change_anything)
+TEST_EACH(only_news_change_anything, COUNT_OF(news))
 {
     struct rig r;
     rig_init(&r);
@@ -269,7 +269,7 @@ START_TEST(only_news_change_anything)
 }
 
 /* Pods keep their place when cards change; a pod whose card is gone waits for it. */
-START_TEST(pods_outlive_their_cards)
+TEST(pods_outlive_their_cards)
 {
     struct rig r;
     rig_init(&r);
@@ -295,7 +295,7 @@ START_TEST(pods_outlive_their_cards)
 }
 
 /* Nodes of one kind share their description, until one of them changes. */
-START_TEST(what_is_said_of_many_is_kept_once)
+TEST_EACH(what_is_said_of_many_is_kept_once, 9)
 {
     static const struct {
         struct node_view node;
@@ -329,7 +329,7 @@ START_TEST(what_is_said_of_many_is_kept_once)
 }
 
 /* They have models, and UUIDs of their own. */
-START_TEST(nodes_with_tables_share_all_but_the_uuids)
+TEST(nodes_with_tables_share_all_but_the_uuids)
 {
     const struct node_view views[] = {
         {.name = S("n"),
@@ -391,13 +391,13 @@ static enum errc change_uuids(void *ctx)
     return code;
 }
 
-START_TEST(survives_lack_of_memory)
+TEST(survives_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(change_uuids, NULL), 4);
 }
 
 /* The largest charge of many pods fits the sums. */
-START_TEST(no_charge_overflows)
+TEST(no_charge_overflows)
 {
     struct rig r;
     char uid[16];
@@ -412,21 +412,4 @@ START_TEST(no_charge_overflows)
     ck_assert_int_eq(card_used(&r, "n", 7), 200 * REQUEST_MEM_MAX);
     ck_assert_int_eq(node_of(&r, "n")->used, 200 * REQUEST_MEM_MAX);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("node_sizes");
-    TCase *tc = tcase_create("node_sizes");
-    tcase_add_loop_test(tc, reads_a_table, 0, COUNT_OF(tables));
-    tcase_add_test(tc, knows_its_cards);
-    tcase_add_loop_test(tc, reads_its_labels, 0, COUNT_OF(labels));
-    tcase_add_loop_test(tc, only_news_change_anything, 0, COUNT_OF(news));
-    tcase_add_test(tc, pods_outlive_their_cards);
-    tcase_add_loop_test(tc, what_is_said_of_many_is_kept_once, 0, 9);
-    tcase_add_test(tc, nodes_with_tables_share_all_but_the_uuids);
-    tcase_add_test(tc, survives_lack_of_memory);
-    tcase_add_test(tc, no_charge_overflows);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -510,17 +510,14 @@ START_TEST(faults_of_users_and_of_the_cluster_do_no_harm)
 
 int main(void)
 {
-    Suite *s = suite_create("node_world");
-    TCase *t = tcase_create("world");
+    TCase *t = unit_case("world");
     tcase_set_timeout(t, 0);
     tcase_add_loop_test(t, no_card_holds_more_than_its_size, 0, 2);
     tcase_add_loop_test(t, plain_pods_are_all_served, 0, 2);
     tcase_add_loop_test(t, nothing_is_exchanged_with_late_binding, 0, 2);
     tcase_add_test(t, edited_annotations_are_set_back);
-    suite_add_tcase(s, t);
-    t = tcase_create("faults");
+    t = unit_case("faults");
     tcase_set_timeout(t, 0);
     tcase_add_loop_test(t, faults_of_users_and_of_the_cluster_do_no_harm, 0, COUNT_OF(fault_mixes));
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

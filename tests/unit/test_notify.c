@@ -67,7 +67,7 @@ static void ear_wait(struct ear *e, int wanted)
     run_until(e->loop, until_flag, &e->done);
 }
 
-START_TEST(what_is_sent_is_heard)
+TEST_EACH(what_is_sent_is_heard, 2)
 {
     struct ear e;
     struct notify n = NOTIFY_INIT;
@@ -82,7 +82,7 @@ START_TEST(what_is_sent_is_heard)
     ear_close(&e);
 }
 
-START_TEST(watchdog_beats_until_closed)
+TEST(watchdog_beats_until_closed)
 {
     struct ear e;
     struct notify n = NOTIFY_INIT;
@@ -105,7 +105,7 @@ START_TEST(watchdog_beats_until_closed)
     ear_close(&e);
 }
 
-START_TEST(nobody_is_told_nothing)
+TEST_EACH(nobody_is_told_nothing, 2)
 {
     struct loop *l = loop_make();
     struct notify n = NOTIFY_INIT;
@@ -121,7 +121,7 @@ START_TEST(nobody_is_told_nothing)
 }
 
 /* If the supervisor no longer listens, the process neither ends nor waits. */
-START_TEST(deaf_ear_is_no_failure)
+TEST(deaf_ear_is_no_failure)
 {
     struct ear e;
     struct notify n = NOTIFY_INIT;
@@ -136,7 +136,7 @@ START_TEST(deaf_ear_is_no_failure)
     ear_close(&e);
 }
 
-START_TEST(address_that_is_none)
+TEST_EACH(address_that_is_none, 3)
 {
     char longest[sizeof(((struct sockaddr_un *)NULL)->sun_path) + 1] = "/";
     const char *wrong[] = {"run/notify", "vsock:2:1234", longest};
@@ -155,7 +155,7 @@ START_TEST(address_that_is_none)
 }
 
 /* WATCHDOG_PID names another process, is absent, or names this one; a period that is no number. */
-START_TEST(environment)
+TEST(environment)
 {
     struct ear e;
     struct notify n = NOTIFY_INIT;
@@ -186,23 +186,4 @@ START_TEST(environment)
     ck_assert_int_eq(notify_open_environment(&n, e.loop, &wrong, &why), ERR_SYNTAX);
     ck_assert_ptr_nonnull(strstr(why.text, "NOTIFY_SOCKET"));
     ear_close(&e);
-}
-
-static Suite *notify_suite(void)
-{
-    Suite *s = suite_create("notify");
-    TCase *t = tcase_create("notify");
-    tcase_add_loop_test(t, what_is_sent_is_heard, 0, 2);
-    tcase_add_test(t, watchdog_beats_until_closed);
-    tcase_add_loop_test(t, nobody_is_told_nothing, 0, 2);
-    tcase_add_test(t, deaf_ear_is_no_failure);
-    tcase_add_loop_test(t, address_that_is_none, 0, 3);
-    tcase_add_test(t, environment);
-    suite_add_tcase(s, t);
-    return s;
-}
-
-int main(void)
-{
-    return unit_main(notify_suite());
 }

@@ -56,7 +56,7 @@ static int get_code(const struct rig *r, const char *cgroup)
     return code;
 }
 
-START_TEST(a_limit_is_set_read_and_cleared)
+TEST(a_limit_is_set_read_and_cleared)
 {
     struct rig r;
     rig_open(&r, CARD "\nprocess pid=41 mib=512\nprocess pid=42 mib=100\nlimits\n");
@@ -72,7 +72,7 @@ START_TEST(a_limit_is_set_read_and_cleared)
     rig_close(&r);
 }
 
-START_TEST(a_cgroup_has_the_limits_of_the_one_above)
+TEST(a_cgroup_has_the_limits_of_the_one_above)
 {
     struct rig r;
     rig_open(&r, CARD "\nlimits\n");
@@ -84,7 +84,7 @@ START_TEST(a_cgroup_has_the_limits_of_the_one_above)
     rig_close(&r);
 }
 
-START_TEST(what_a_cgroup_uses_is_that_of_its_processes)
+TEST(what_a_cgroup_uses_is_that_of_its_processes)
 {
     struct rig r;
     struct nvml_limits l;
@@ -117,7 +117,7 @@ static const struct {
     {"\n", true, NVML_NOT_SUPPORTED},
 };
 
-START_TEST(a_probe_says_whether_there_are_limits)
+TEST_EACH(a_probe_says_whether_there_are_limits, COUNT_OF(probes))
 {
     struct rig r;
     char world[256];
@@ -135,7 +135,7 @@ START_TEST(a_probe_says_whether_there_are_limits)
 }
 
 /* As the driver keeps them. */
-START_TEST(limits_outlive_the_library)
+TEST(limits_outlive_the_library)
 {
     struct rig r;
     struct err e = ERR_INIT;
@@ -149,7 +149,7 @@ START_TEST(limits_outlive_the_library)
     rig_close(&r);
 }
 
-START_TEST(a_limit_that_is_wrong_is_refused)
+TEST_EACH(a_limit_that_is_wrong_is_refused, 6)
 {
     static const struct {
         uint64_t soft;
@@ -172,7 +172,7 @@ START_TEST(a_limit_that_is_wrong_is_refused)
 }
 
 /* What an older driver, a container without rights, and a removed cgroup answer. */
-START_TEST(each_failure_has_its_code)
+TEST_EACH(each_failure_has_its_code, 5)
 {
     static const struct {
         const char *world;
@@ -196,7 +196,7 @@ START_TEST(each_failure_has_its_code)
     rig_close(&r);
 }
 
-START_TEST(a_slice_has_no_limits)
+TEST(a_slice_has_no_limits)
 {
     struct rig r;
     struct nvml_device *slice = NULL;
@@ -206,7 +206,7 @@ START_TEST(a_slice_has_no_limits)
     rig_close(&r);
 }
 
-START_TEST(mps_clients_and_the_compute_mode_are_told)
+TEST(mps_clients_and_the_compute_mode_are_told)
 {
     struct rig r;
     struct nvml_process p[4];
@@ -234,7 +234,7 @@ START_TEST(mps_clients_and_the_compute_mode_are_told)
 }
 
 /* Some drivers of R535 write a longer struct under the same name. */
-START_TEST(each_process_is_read_whatever_its_struct)
+TEST_EACH(each_process_is_read_whatever_its_struct, 2)
 {
     struct rig r;
     struct nvml_process p[4];
@@ -259,7 +259,7 @@ START_TEST(each_process_is_read_whatever_its_struct)
     rig_close(&r);
 }
 
-START_TEST(an_older_library_lacks_the_functions)
+TEST(an_older_library_lacks_the_functions)
 {
     struct rig r;
     struct err e = ERR_INIT;
@@ -271,23 +271,4 @@ START_TEST(an_older_library_lacks_the_functions)
     ck_assert_int_eq(nvml_limits_set(r.nvml, r.card, r.pod, 0, GIB), NVML_FUNCTION_NOT_FOUND);
     ck_assert_int_eq(get_code(&r, r.pod), NVML_FUNCTION_NOT_FOUND);
     rig_close(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("nvml");
-    TCase *c = tcase_create("nvml");
-    tcase_add_test(c, a_limit_is_set_read_and_cleared);
-    tcase_add_test(c, a_cgroup_has_the_limits_of_the_one_above);
-    tcase_add_test(c, what_a_cgroup_uses_is_that_of_its_processes);
-    tcase_add_loop_test(c, a_probe_says_whether_there_are_limits, 0, COUNT_OF(probes));
-    tcase_add_test(c, limits_outlive_the_library);
-    tcase_add_loop_test(c, a_limit_that_is_wrong_is_refused, 0, 6);
-    tcase_add_loop_test(c, each_failure_has_its_code, 0, 5);
-    tcase_add_test(c, an_older_library_lacks_the_functions);
-    tcase_add_loop_test(c, each_process_is_read_whatever_its_struct, 0, 2);
-    tcase_add_test(c, a_slice_has_no_limits);
-    tcase_add_test(c, mps_clients_and_the_compute_mode_are_told);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -25,7 +25,7 @@ static const struct {
     {UINT64_C(40536) * MB, MB, 0, 40536},
 };
 
-START_TEST(units)
+TEST_EACH(units, COUNT_OF(sizes))
 {
     const struct settings s = {.unit_bytes = sizes[_i].unit, .reserve_bytes = sizes[_i].reserve};
     ck_assert_int_eq(offer_units(sizes[_i].memory, &s), sizes[_i].units);
@@ -46,7 +46,7 @@ static const struct {
     {"GPU-p", "1 2 "},   {"GPU-p,0", "0 1 2 "}, {"GPU-x,7", ""},
 };
 
-START_TEST(the_setting_cards)
+TEST_EACH(the_setting_cards, COUNT_OF(selections))
 {
     char is[64] = "";
     struct announce_card got[COUNT_OF(node)];
@@ -84,7 +84,7 @@ static void offered(bool first, bool second)
     ck_assert(offer.items[0].healthy == first && offer.items[1].healthy == second);
 }
 
-START_TEST(health_waits_for_the_config_map)
+TEST(health_waits_for_the_config_map)
 {
     offer.n = 0;
     told = false;
@@ -103,7 +103,7 @@ START_TEST(health_waits_for_the_config_map)
     ck_assert(!update(GPU_WARNED, GPU_HEALTHY));
 }
 
-START_TEST(cards_come_and_go)
+TEST(cards_come_and_go)
 {
     const struct announce_card one = {.index = 0, .units = 4, .numa = 1};
     offer.n = 0;
@@ -112,16 +112,4 @@ START_TEST(cards_come_and_go)
     ck_assert(offer.n == 1 && offer.items[0].units == 4 && offer.items[0].numa == 1);
     ck_assert(offer_update(&offer, NULL, 0, has_written, &told));
     ck_assert(!offer_update(&offer, NULL, 0, has_written, &told));
-}
-
-int main(void)
-{
-    Suite *s = suite_create("offer");
-    TCase *c = tcase_create("offer");
-    tcase_add_loop_test(c, units, 0, (int)COUNT_OF(sizes));
-    tcase_add_loop_test(c, the_setting_cards, 0, (int)COUNT_OF(selections));
-    tcase_add_test(c, health_waits_for_the_config_map);
-    tcase_add_test(c, cards_come_and_go);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

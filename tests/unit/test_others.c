@@ -32,7 +32,7 @@ static void compare(const struct others *o, const int64_t *cpu)
 }
 
 /* Grows to many records, shrinks to few, and again. */
-START_TEST(has_what_was_added_and_not_removed)
+TEST(has_what_was_added_and_not_removed)
 {
     static int64_t cpu[UIDS];
     char text[40];
@@ -62,7 +62,7 @@ START_TEST(has_what_was_added_and_not_removed)
     others_done(&o);
 }
 
-START_TEST(nothing_is_added_without_memory)
+TEST(nothing_is_added_without_memory)
 {
     char text[40];
     for (int nth = 1; nth <= 3; nth++) {
@@ -79,18 +79,7 @@ START_TEST(nothing_is_added_without_memory)
 }
 
 /* The memory target of the daemon counts on it: see docs/performance.md. */
-START_TEST(a_record_is_small)
+TEST(a_record_is_small)
 {
     ck_assert_uint_le(sizeof(struct other), 48);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("others");
-    TCase *tc = tcase_create("others");
-    tcase_add_test(tc, has_what_was_added_and_not_removed);
-    tcase_add_test(tc, nothing_is_added_without_memory);
-    tcase_add_test(tc, a_record_is_small);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

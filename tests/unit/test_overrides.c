@@ -42,7 +42,7 @@ static const struct {
      false},
 };
 
-START_TEST(one_spec)
+TEST_EACH(one_spec, COUNT_OF(rows))
 {
     struct arena a;
     struct override found;
@@ -108,7 +108,7 @@ static void set(const char *uid, const char *cards, const char *phase, bool over
     set_over(uid, cards, phase, overrides, false);
 }
 
-START_TEST(over_a_life)
+TEST(over_a_life)
 {
     overrides_init(&o, (struct map_seed){1, 2});
     overrides_begin(&o);
@@ -134,14 +134,4 @@ START_TEST(over_a_life)
     ck_assert_ptr_null(on(3));
     set("u6", "3", "Running", true);
     overrides_done(&o);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("overrides");
-    TCase *c = tcase_create("overrides");
-    tcase_add_loop_test(c, one_spec, 0, (int)COUNT_OF(rows));
-    tcase_add_test(c, over_a_life);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -25,7 +25,7 @@ static void on_change(void *ctx, const struct own_node_view *v)
     buf_printf(ctx, "%llu:%.*s ", (unsigned long long)v->version, STR_ARG(v->late));
 }
 
-START_TEST(what_cannot_be_read_changes_nothing)
+TEST(what_cannot_be_read_changes_nothing)
 {
     static const struct script_step steps[] = {
         {FIRST, SCRIPT_BODY, LIST(NODE("9", "\xff")), 0, NULL},
@@ -72,13 +72,4 @@ START_TEST(what_cannot_be_read_changes_nothing)
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     (void)close(out);
     (void)unlink(path);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("own_node");
-    TCase *c = tcase_create("own_node");
-    tcase_add_test(c, what_cannot_be_read_changes_nothing);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -30,7 +30,7 @@ static const struct {
     {{"K", 1}, {"\xe2\x84\xaa", 3}, false}, /* only ASCII letters match in any case */
 };
 
-START_TEST(matches_or_not)
+TEST_EACH(matches_or_not, COUNT_OF(matches))
 {
     uint64_t compared = 0;
     ck_assert(pattern_match(matches[_i].pattern, matches[_i].text, &compared) ==
@@ -42,7 +42,7 @@ static const struct {
     size_t n;
 } counts[] = {{"", 0}, {" , ,! ,", 0}, {"a", 1}, {"a,,!b, ! c ", 3}};
 
-START_TEST(counts_items)
+TEST_EACH(counts_items, COUNT_OF(counts))
 {
     ck_assert_uint_eq(pattern_list_items(str_of(counts[_i].list)), counts[_i].n);
 }
@@ -62,7 +62,7 @@ static bool string_of(unsigned n, const char *alphabet, char *out, size_t room)
 }
 
 /* Compares every pattern of up to 5 characters and every text of up to 5 with libc's fnmatch. */
-START_TEST(agrees_with_fnmatch)
+TEST(agrees_with_fnmatch)
 {
     char pattern[6];
     char text[6];
@@ -81,7 +81,7 @@ START_TEST(agrees_with_fnmatch)
 }
 
 /* A matcher that tries every place for every star would need years. */
-START_TEST(many_stars_are_no_burden)
+TEST(many_stars_are_no_burden)
 {
     char pattern[256];
     char text[4096];
@@ -96,7 +96,7 @@ START_TEST(many_stars_are_no_burden)
 }
 
 /* At each of 98 places two bytes are equal, and the third is not. */
-START_TEST(what_is_compared_is_counted)
+TEST(what_is_compared_is_counted)
 {
     char text[100];
     uint64_t compared = 0;
@@ -137,25 +137,11 @@ static const struct {
     {"!a", NULL, true, true},
 };
 
-START_TEST(lists_allow_or_not)
+TEST_EACH(lists_allow_or_not, COUNT_OF(lists))
 {
     struct str list = str_of(lists[_i].list);
     struct str text = str_of(lists[_i].text);
     uint64_t compared = 0;
     ck_assert(pattern_list_allows(list, text, true, &compared) == lists[_i].glob);
     ck_assert(pattern_list_allows(list, text, false, &compared) == lists[_i].plain);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("pattern");
-    TCase *tcase = tcase_create("pattern");
-    tcase_add_loop_test(tcase, matches_or_not, 0, COUNT_OF(matches));
-    tcase_add_loop_test(tcase, counts_items, 0, COUNT_OF(counts));
-    tcase_add_test(tcase, agrees_with_fnmatch);
-    tcase_add_test(tcase, many_stars_are_no_burden);
-    tcase_add_test(tcase, what_is_compared_is_counted);
-    tcase_add_loop_test(tcase, lists_allow_or_not, 0, COUNT_OF(lists));
-    suite_add_tcase(suite, tcase);
-    return unit_main(suite);
 }

@@ -76,7 +76,7 @@ static const struct {
     {BYTES("\xf8\xff\xff\xff\x0f\x01"), 0, NULL, 1}, /* the largest number of a field */
 };
 
-START_TEST(test_read)
+TEST_EACH(test_read, COUNT_OF(good))
 {
     struct err e = ERR_INIT;
     struct seen s = {.text = STR_NULL};
@@ -125,7 +125,7 @@ static const struct {
     {BYTES("\x1a\x02\x08\x96"), "cut short at byte 1"},
 };
 
-START_TEST(test_refuse)
+TEST_EACH(test_refuse, COUNT_OF(bad))
 {
     struct err e = ERR_INIT;
     struct seen s = {.text = STR_NULL};
@@ -139,7 +139,7 @@ START_TEST(test_refuse)
 }
 
 /* Messages in messages, and groups in groups: one level more than allowed fails. */
-START_TEST(test_depth)
+TEST(test_depth)
 {
     for (size_t levels = LIMIT_PB_DEPTH - 1; levels <= LIMIT_PB_DEPTH; levels++) {
         struct buf out;
@@ -169,7 +169,7 @@ START_TEST(test_depth)
     }
 }
 
-START_TEST(test_write)
+TEST(test_write)
 {
     static const char golden[] =
         "\x0a\x07testing\x10\x01\x18\x96\x01\x20\xff\xff\xff\xff\xff\xff\xff"
@@ -192,7 +192,7 @@ START_TEST(test_write)
 }
 
 /* The length of a message takes one byte more at 128 and at 16384. */
-START_TEST(test_length)
+TEST(test_length)
 {
     static const size_t sizes[] = {0, 124, 125, 126, 16379, 16380, 16381, 70000};
     static char text[70000];
@@ -218,7 +218,7 @@ START_TEST(test_length)
 }
 
 /* A buf that is full keeps its failure, and pb_end does not touch what is not there. */
-START_TEST(test_write_full)
+TEST(test_write_full)
 {
     for (size_t max = 0; max < 150; max++) {
         static char text[140];
@@ -250,7 +250,7 @@ static enum errc add_strings(void *ctx)
     return e.code;
 }
 
-START_TEST(test_no_memory)
+TEST(test_no_memory)
 {
     char bytes[3 * 1000];
     for (size_t i = 0; i < sizeof(bytes); i += 3)
@@ -272,16 +272,7 @@ START_TEST(test_no_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("pb");
-    TCase *t = tcase_create("pb");
+    TCase *t = unit_case("pb");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, test_read, 0, (int)COUNT_OF(good));
-    tcase_add_loop_test(t, test_refuse, 0, (int)COUNT_OF(bad));
-    tcase_add_test(t, test_depth);
-    tcase_add_test(t, test_write);
-    tcase_add_test(t, test_length);
-    tcase_add_test(t, test_write_full);
-    tcase_add_test(t, test_no_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

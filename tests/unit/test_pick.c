@@ -170,7 +170,7 @@ static const struct {
      3},
 };
 
-START_TEST(takes_these)
+TEST_EACH(takes_these, COUNT_OF(rows))
 {
     struct rig r;
     struct placement there;
@@ -202,7 +202,7 @@ static const struct {
     {ASK("4", .count_label = S("2")), 0},
 };
 
-START_TEST(all_of_one_card_go_beside_equals)
+TEST_EACH(all_of_one_card_go_beside_equals, COUNT_OF(beside))
 {
     struct rig r;
     struct placement there;
@@ -218,7 +218,7 @@ START_TEST(all_of_one_card_go_beside_equals)
 
 /* The largest number of containers on the largest number of cards: the search ends, and finds an
  * easy place. */
-START_TEST(a_large_search_ends)
+TEST(a_large_search_ends)
 {
     struct rig r;
     struct placement there;
@@ -239,15 +239,4 @@ START_TEST(a_large_search_ends)
     containers[3].mem = STR("11");
     ck_assert_int_eq(fit_fixture_evaluate(&r, &ask, &there), VERDICT_TOO_LARGE);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("pick");
-    TCase *tc = tcase_create("pick");
-    tcase_add_loop_test(tc, takes_these, 0, COUNT_OF(rows));
-    tcase_add_loop_test(tc, all_of_one_card_go_beside_equals, 0, COUNT_OF(beside));
-    tcase_add_test(tc, a_large_search_ends);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -46,7 +46,7 @@ static struct request request_of(const struct init_case *c)
     return r;
 }
 
-START_TEST(an_init_container_runs_beside_what_a_sidecar_asks_for)
+TEST_EACH(an_init_container_runs_beside_what_a_sidecar_asks_for, COUNT_OF(cases))
 {
     const struct init_case *c = &cases[_i];
     struct request request = request_of(c);
@@ -72,7 +72,7 @@ START_TEST(an_init_container_runs_beside_what_a_sidecar_asks_for)
     rig_done(&r);
 }
 
-START_TEST(containers_part_where_no_label_binds_them)
+TEST(containers_part_where_no_label_binds_them)
 {
     struct request r = {.mem = 11, .lasting_mem = 11};
     const struct evaluation evaluation = {.request = &r};
@@ -90,7 +90,7 @@ START_TEST(containers_part_where_no_label_binds_them)
     rig_done(&rig);
 }
 
-START_TEST(a_bad_table_says_which_field_it_is)
+TEST(a_bad_table_says_which_field_it_is)
 {
     struct rig r;
     char bytes[512];
@@ -108,16 +108,4 @@ START_TEST(a_bad_table_says_which_field_it_is)
     ck_assert_str_is(fit_reason(NULL, VERDICT_UNKNOWN_NODE, STR("n"), &scratch),
                      "node \"n\" not found");
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("place");
-    TCase *tc = tcase_create("place");
-    tcase_add_loop_test(tc, an_init_container_runs_beside_what_a_sidecar_asks_for, 0,
-                        COUNT_OF(cases));
-    tcase_add_test(tc, containers_part_where_no_label_binds_them);
-    tcase_add_test(tc, a_bad_table_says_which_field_it_is);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -330,7 +330,7 @@ static uint32_t try_seed(uint64_t seed)
     return plan.fit;
 }
 
-START_TEST(a_plan_comes_true)
+TEST(a_plan_comes_true)
 {
     uint64_t first = seeded_setting("CARDPACK_SEED", 1);
     uint64_t seeds = seeded_setting("CARDPACK_SEEDS", 3000);
@@ -353,7 +353,7 @@ static struct request memory(int64_t mem)
 }
 
 /* Of exclusive cards a plan uses no more than the node has. */
-START_TEST(exclusive_pods_end_with_the_cards)
+TEST(exclusive_pods_end_with_the_cards)
 {
     struct rig r;
     struct arena a;
@@ -378,7 +378,7 @@ START_TEST(exclusive_pods_end_with_the_cards)
 
 /* The work has a ceiling: the plan returns what it has placed by then, and says that more may
  * fit. */
-START_TEST(work_is_bounded)
+TEST(work_is_bounded)
 {
     struct rig r;
     struct arena a;
@@ -415,7 +415,7 @@ static enum errc make_plan(void *ctx)
     return code;
 }
 
-START_TEST(without_memory_there_is_no_plan)
+TEST(without_memory_there_is_no_plan)
 {
     struct rig r;
     rig_init(&r);
@@ -426,13 +426,7 @@ START_TEST(without_memory_there_is_no_plan)
 
 int main(void)
 {
-    Suite *s = suite_create("plan");
-    TCase *tc = tcase_create("plan");
-    suite_add_tcase(s, tc);
+    TCase *tc = unit_case("plan");
     tcase_set_timeout(tc, 300);
-    tcase_add_test(tc, a_plan_comes_true);
-    tcase_add_test(tc, exclusive_pods_end_with_the_cards);
-    tcase_add_test(tc, work_is_bounded);
-    tcase_add_test(tc, without_memory_there_is_no_plan);
-    return unit_main(s);
+    return unit_run();
 }

@@ -49,7 +49,7 @@ static size_t count_devices(struct str list, size_t *ret_unhealthy)
     return n;
 }
 
-START_TEST(test_registers)
+TEST(test_registers)
 {
     struct buf expected;
     size_t unhealthy;
@@ -67,7 +67,7 @@ START_TEST(test_registers)
     ck_assert_uint_eq(unhealthy, 0);
 }
 
-START_TEST(test_nothing_before_the_offer)
+TEST(test_nothing_before_the_offer)
 {
     struct stat st;
     rig_start_kubelet(&rig);
@@ -76,7 +76,7 @@ START_TEST(test_nothing_before_the_offer)
     ck_assert_int_ne(lstat(rig.ours, &st), 0);
 }
 
-START_TEST(test_most_devices)
+TEST(test_most_devices)
 {
     size_t unhealthy;
     rig_start_kubelet(&rig);
@@ -88,7 +88,7 @@ START_TEST(test_most_devices)
     ck_assert_uint_eq(unhealthy, LIMIT_DEVICES / 2);
 }
 
-START_TEST(test_too_many_devices)
+TEST(test_too_many_devices)
 {
     struct stat st;
     rig_start_kubelet(&rig);
@@ -99,7 +99,7 @@ START_TEST(test_too_many_devices)
     rig_await_registered(&rig, 1);
 }
 
-START_TEST(test_stream_is_gone)
+TEST(test_stream_is_gone)
 {
     start();
     rig_unwatch(&rig);
@@ -109,7 +109,7 @@ START_TEST(test_stream_is_gone)
 }
 
 /* As a kubelet starts: it removes the sockets, and then creates its own. */
-START_TEST(test_kubelet_restarts)
+TEST(test_kubelet_restarts)
 {
     start();
     rig_stop_kubelet(&rig);
@@ -120,7 +120,7 @@ START_TEST(test_kubelet_restarts)
     ck_assert(rig.restarted);
 }
 
-START_TEST(test_kubelet_comes_late)
+TEST(test_kubelet_comes_late)
 {
     rig_offer(&rig, 2, true);
     run_turns(rig.loop, 5);
@@ -129,7 +129,7 @@ START_TEST(test_kubelet_comes_late)
     ck_assert(rig.restarted);
 }
 
-START_TEST(test_own_socket_is_removed)
+TEST(test_own_socket_is_removed)
 {
     struct stat st;
     start();
@@ -139,7 +139,7 @@ START_TEST(test_own_socket_is_removed)
     ck_assert_int_eq(lstat(rig.ours, &st), 0);
 }
 
-START_TEST(test_folder_comes_late)
+TEST(test_folder_comes_late)
 {
     ck_assert_int_eq(rmdir(rig.dir), 0);
     rig_offer(&rig, 2, true);
@@ -149,7 +149,7 @@ START_TEST(test_folder_comes_late)
     rig_await_registered(&rig, 1);
 }
 
-START_TEST(test_folder_is_replaced)
+TEST(test_folder_is_replaced)
 {
     start();
     rig_stop_kubelet(&rig);
@@ -177,7 +177,7 @@ static void ask(struct call *c, const char *path, struct str message)
                   "1.0",             \
                   12})
 
-START_TEST(test_calls)
+TEST(test_calls)
 {
     struct call c;
     start();
@@ -199,7 +199,7 @@ START_TEST(test_calls)
     grpc_request_done(&c.request);
 }
 
-START_TEST(test_bad_messages)
+TEST(test_bad_messages)
 {
     static const char *const paths[] = {DEVICE_PLUGIN_ALLOCATE, DEVICE_PLUGIN_PREFERRED,
                                         DEVICE_PLUGIN_PRE_START};
@@ -214,7 +214,7 @@ START_TEST(test_bad_messages)
 }
 
 /* A call that the owner holds is gone with the socket, and with the plugin. */
-START_TEST(test_held_calls)
+TEST(test_held_calls)
 {
     struct call c;
     start();
@@ -235,7 +235,7 @@ START_TEST(test_held_calls)
     grpc_request_done(&c.request);
 }
 
-START_TEST(test_long_folder)
+TEST(test_long_folder)
 {
     char dir[256];
     struct err e = ERR_INIT;
@@ -250,7 +250,7 @@ START_TEST(test_long_folder)
 }
 
 /* The present list is kept if there is no memory for the next one. */
-START_TEST(test_without_memory)
+TEST(test_without_memory)
 {
     size_t unhealthy;
     start();
@@ -263,24 +263,7 @@ START_TEST(test_without_memory)
 
 int main(void)
 {
-    Suite *s = suite_create("plugin");
-    TCase *t = tcase_create("plugin");
+    TCase *t = unit_case("plugin");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_registers);
-    tcase_add_test(t, test_nothing_before_the_offer);
-    tcase_add_test(t, test_most_devices);
-    tcase_add_test(t, test_too_many_devices);
-    tcase_add_test(t, test_stream_is_gone);
-    tcase_add_test(t, test_kubelet_restarts);
-    tcase_add_test(t, test_kubelet_comes_late);
-    tcase_add_test(t, test_own_socket_is_removed);
-    tcase_add_test(t, test_folder_comes_late);
-    tcase_add_test(t, test_folder_is_replaced);
-    tcase_add_test(t, test_calls);
-    tcase_add_test(t, test_bad_messages);
-    tcase_add_test(t, test_held_calls);
-    tcase_add_test(t, test_long_folder);
-    tcase_add_test(t, test_without_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -45,7 +45,7 @@ static unsigned times(struct edited *x, const char *part)
     return n;
 }
 
-START_TEST(without_a_binding_all_else_is_copied)
+TEST(without_a_binding_all_else_is_copied)
 {
     struct edited x;
     ck_assert_int_eq(
@@ -62,7 +62,7 @@ START_TEST(without_a_binding_all_else_is_copied)
 }
 
 /* Each key of the Binding appears once, whatever the pod had before. */
-START_TEST(the_binding_takes_the_place_of_what_was_there)
+TEST(the_binding_takes_the_place_of_what_was_there)
 {
     struct edited x;
     ck_assert_int_eq(write(&x,
@@ -91,18 +91,7 @@ static enum errc scenario(void *ctx)
     return code;
 }
 
-START_TEST(it_is_whole_or_not_at_all)
+TEST(it_is_whole_or_not_at_all)
 {
     ck_assert_uint_gt(fail_alloc_each(scenario, NULL), 0);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("pod_edit");
-    TCase *tc = tcase_create("pod_edit");
-    tcase_add_test(tc, without_a_binding_all_else_is_copied);
-    tcase_add_test(tc, the_binding_takes_the_place_of_what_was_there);
-    tcase_add_test(tc, it_is_whole_or_not_at_all);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

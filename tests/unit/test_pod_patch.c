@@ -100,7 +100,7 @@ static void set_pod(struct roster *r, const struct patch_case *c)
     ck_assert_int_eq(roster_set(r, &v, 77), OK);
 }
 
-START_TEST(a_step_is_written)
+TEST_EACH(a_step_is_written, COUNT_OF(cases))
 {
     const struct patch_case *c = &cases[_i];
     static struct roster r;
@@ -124,13 +124,4 @@ START_TEST(a_step_is_written)
     ck_assert_int_eq(pod_patch_write(&out, &r, &step), ERR_LIMIT);
     buf_done(&out);
     roster_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("pod_patch");
-    TCase *c = tcase_create("pod_patch");
-    tcase_add_loop_test(c, a_step_is_written, 0, (int)COUNT_OF(cases));
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

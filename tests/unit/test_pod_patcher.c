@@ -81,7 +81,7 @@ static void answer(unsigned status, const char *body)
     "\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\"" \
     ":{\"aliyun.com/gpu-mem\":\"4\"}}}]},\"status\":{\"phase\":\"Pending\"}}"
 
-START_TEST(the_answer_is_the_pod)
+TEST(the_answer_is_the_pod)
 {
     answer(200, POD("p"));
     const struct roster_pod *p = roster_find(&t.roster, STR("p"));
@@ -91,7 +91,7 @@ START_TEST(the_answer_is_the_pod)
 }
 
 /* The watch has shown that the pod is gone: an answer that was slower must not bring it back. */
-START_TEST(a_late_answer_brings_no_pod_back)
+TEST(a_late_answer_brings_no_pod_back)
 {
     roster_remove(&t.roster, STR("p"));
     answer(200, POD("p"));
@@ -100,7 +100,7 @@ START_TEST(a_late_answer_brings_no_pod_back)
 }
 
 /* Not even one that is about another pod. */
-START_TEST(an_answer_is_about_the_pod_that_was_asked_for)
+TEST(an_answer_is_about_the_pod_that_was_asked_for)
 {
     answer(200, POD("other"));
     ck_assert_uint_eq(t.roster.n_pods, 1);
@@ -109,7 +109,7 @@ START_TEST(an_answer_is_about_the_pod_that_was_asked_for)
 }
 
 /* It is sent again after a pause, unless the pod has gone. */
-START_TEST(a_refusal_is_tried_again)
+TEST_EACH(a_refusal_is_tried_again, 7)
 {
     static const unsigned statuses[] = {401, 403, 404, 422, 429, 500, 503};
     answer(statuses[_i], "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"because\"}");
@@ -125,7 +125,7 @@ START_TEST(a_refusal_is_tried_again)
 }
 
 /* The pod has changed: others need not wait, and its new version is planned for. */
-START_TEST(a_pod_that_has_changed_is_awaited)
+TEST_EACH(a_pod_that_has_changed_is_awaited, 2)
 {
     answer(409, "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"modified\"}");
     ck_assert_uint_eq(t.patcher.counts.failures, 0);
@@ -147,7 +147,7 @@ START_TEST(a_pod_that_has_changed_is_awaited)
 
 /* The time in which a PATCH can still be applied begins with the program, and with each PATCH
  * without an outcome. */
-START_TEST(a_patch_can_be_late_for_so_long)
+TEST_EACH(a_patch_can_be_late_for_so_long, 2)
 {
     t.loop->clock_ms += POD_PATCHER_LATE_MS - 1;
     if (_i == 0)
@@ -165,7 +165,7 @@ START_TEST(a_patch_can_be_late_for_so_long)
 
 /* What the API server refuses because of the pod is not tried for ever, and does not slow down
  * others; after a while it is tried once more. */
-START_TEST(a_pod_that_is_always_refused_is_left_alone)
+TEST_EACH(a_pod_that_is_always_refused_is_left_alone, 4)
 {
     static const unsigned statuses[] = {400, 403, 413, 422};
     for (unsigned i = 1; i <= EXCHANGE_REFUSALS; i++) {
@@ -191,7 +191,7 @@ START_TEST(a_pod_that_is_always_refused_is_left_alone)
 }
 
 /* These say nothing about the pod. */
-START_TEST(a_pod_is_not_left_alone_for_what_passes)
+TEST_EACH(a_pod_is_not_left_alone_for_what_passes, 6)
 {
     static const unsigned statuses[] = {401, 404, 408, 429, 500, 503};
     for (unsigned i = 1; i <= 2 * EXCHANGE_REFUSALS; i++) {
@@ -208,7 +208,7 @@ START_TEST(a_pod_is_not_left_alone_for_what_passes)
 }
 
 /* An admission webhook is down, which the API server tells with a status of 5xx. */
-START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
+TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
 {
     const struct roster_pod *p = roster_find(&t.roster, STR("p"));
     const uint64_t begin = t.loop->clock_ms;
@@ -238,7 +238,7 @@ START_TEST(a_pod_whose_webhook_is_down_is_left_alone_after_a_while)
 }
 
 /* A user edits the pod all the time: the exchanges of others do not wait for it. */
-START_TEST(a_pod_that_changes_all_the_time_is_left_alone)
+TEST_EACH(a_pod_that_changes_all_the_time_is_left_alone, 2)
 {
     const struct roster_pod *p = roster_find(&t.roster, STR("p"));
     unsigned sent = 0;
@@ -264,7 +264,7 @@ START_TEST(a_pod_that_changes_all_the_time_is_left_alone)
 
 /* A pod whose cards are known is written back at once, and if its author goes on, more and more
  * rarely; after some calm at once again. */
-START_TEST(a_pod_that_is_edited_again_is_written_more_rarely)
+TEST(a_pod_that_is_edited_again_is_written_more_rarely)
 {
     uint64_t version = 10;
     uint64_t before = 0;
@@ -299,20 +299,7 @@ START_TEST(a_pod_that_is_edited_again_is_written_more_rarely)
 
 int main(void)
 {
-    Suite *s = suite_create("pod_patcher");
-    TCase *c = tcase_create("pod_patcher");
+    TCase *c = unit_case("pod_patcher");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, the_answer_is_the_pod);
-    tcase_add_test(c, a_late_answer_brings_no_pod_back);
-    tcase_add_test(c, an_answer_is_about_the_pod_that_was_asked_for);
-    tcase_add_loop_test(c, a_refusal_is_tried_again, 0, 7);
-    tcase_add_loop_test(c, a_pod_that_has_changed_is_awaited, 0, 2);
-    tcase_add_loop_test(c, a_patch_can_be_late_for_so_long, 0, 2);
-    tcase_add_loop_test(c, a_pod_that_is_always_refused_is_left_alone, 0, 4);
-    tcase_add_loop_test(c, a_pod_is_not_left_alone_for_what_passes, 0, 6);
-    tcase_add_test(c, a_pod_whose_webhook_is_down_is_left_alone_after_a_while);
-    tcase_add_loop_test(c, a_pod_that_changes_all_the_time_is_left_alone, 0, 2);
-    tcase_add_test(c, a_pod_that_is_edited_again_is_written_more_rarely);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -19,7 +19,7 @@
     "cc"                                 \
     "\x0a\x03\x0a\x01q"
 
-START_TEST(test_list)
+TEST(test_list)
 {
     struct arena arena;
     struct err e = ERR_INIT;
@@ -58,17 +58,7 @@ static enum errc read_list(void *ctx)
     return code;
 }
 
-START_TEST(test_no_memory)
+TEST(test_no_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_list, NULL), 0);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("pod_resources");
-    TCase *t = tcase_create("pod_resources");
-    tcase_add_test(t, test_list);
-    tcase_add_test(t, test_no_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

@@ -88,7 +88,7 @@ static void stop(void)
 }
 
 /* A pod that ends is seen as ended before it is gone. */
-START_TEST(a_list_and_a_watch)
+TEST(a_list_and_a_watch)
 {
     static const struct script_step steps[] = {
         {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running") "," POD("b", "4", "Pending")), 0, NULL},
@@ -103,7 +103,7 @@ START_TEST(a_list_and_a_watch)
 }
 
 /* The cards of a pod that can't be read are not known: the list does not count. */
-START_TEST(a_pod_that_cannot_be_read)
+TEST(a_pod_that_cannot_be_read)
 {
     static const struct script_step steps[] = {
         {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running") ",{\"metadata\":{\"uid\":7}}"), 0, NULL},
@@ -121,7 +121,7 @@ START_TEST(a_pod_that_cannot_be_read)
 }
 
 /* Of what was known, nothing is released by a list that could not be read, at any time. */
-START_TEST(a_pod_that_cannot_be_read_any_more)
+TEST(a_pod_that_cannot_be_read_any_more)
 {
     static const struct script_step steps[] = {
         {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running")), 0, NULL},
@@ -143,7 +143,7 @@ START_TEST(a_pod_that_cannot_be_read_any_more)
 }
 
 /* It blocks nothing any more. */
-START_TEST(a_pod_that_cannot_be_read_and_is_over)
+TEST(a_pod_that_cannot_be_read_and_is_over)
 {
     static const struct script_step steps[] = {
         {FIRST, SCRIPT_BODY,
@@ -155,16 +155,4 @@ START_TEST(a_pod_that_cannot_be_read_and_is_over)
     ck_assert(pods_synced(t.pods));
     ck_assert_uint_eq(pods_unreadable(t.pods), 3);
     stop();
-}
-
-int main(void)
-{
-    Suite *s = suite_create("pods");
-    TCase *c = tcase_create("pods");
-    tcase_add_test(c, a_list_and_a_watch);
-    tcase_add_test(c, a_pod_that_cannot_be_read);
-    tcase_add_test(c, a_pod_that_cannot_be_read_any_more);
-    tcase_add_test(c, a_pod_that_cannot_be_read_and_is_over);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

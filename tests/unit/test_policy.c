@@ -14,7 +14,7 @@ static const struct {
     {NULL, POLICY_UNSET},
 };
 
-START_TEST(reads_what_it_writes)
+TEST_EACH(reads_what_it_writes, COUNT_OF(texts))
 {
     enum policy p = POLICY_UNSET;
     ck_assert_int_eq(policy_parse(str_of(texts[_i].text), &p), texts[_i].policy != POLICY_UNSET);
@@ -42,7 +42,7 @@ static const struct {
     {POLICY_BINPACK, POLICY_SPREAD, POLICY_SPREAD, POLICY_BINPACK},
 };
 
-START_TEST(the_closest_that_speaks_decides)
+TEST_EACH(the_closest_that_speaks_decides, COUNT_OF(choices))
 {
     ck_assert_int_eq(policy_choose(choices[_i].own, choices[_i].next, choices[_i].fallback),
                      choices[_i].chosen);
@@ -60,21 +60,10 @@ static const char *all_names(struct buf *out, const char *between, const char *l
     return buf_cstr(out);
 }
 
-START_TEST(texts_have_all_names)
+TEST(texts_have_all_names)
 {
     char bytes[128];
     struct buf all = BUF_ON(bytes);
     ck_assert_str_eq(POLICY_NAMES, all_names(&all, ", ", " or "));
     ck_assert_str_eq(POLICY_WORDS, all_names(&all, "|", "|"));
-}
-
-int main(void)
-{
-    Suite *s = suite_create("policy");
-    TCase *tc = tcase_create("policy");
-    suite_add_tcase(s, tc);
-    tcase_add_loop_test(tc, reads_what_it_writes, 0, (int)COUNT_OF(texts));
-    tcase_add_loop_test(tc, the_closest_that_speaks_decides, 0, (int)COUNT_OF(choices));
-    tcase_add_test(tc, texts_have_all_names);
-    return unit_main(s);
 }

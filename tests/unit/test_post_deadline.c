@@ -28,7 +28,7 @@ static const struct {
     {&slow, 30000, 45000, 0},
 };
 
-START_TEST(of_the_settings)
+TEST_EACH(of_the_settings, COUNT_OF(table))
 {
     ck_assert_uint_eq(post_deadline_ms(table[_i].election, table[_i].settle_ms),
                       table[_i].deadline_ms);
@@ -39,7 +39,7 @@ START_TEST(of_the_settings)
  * All settings without a warning, at the worst times: the last renewal is sent at 0, takes effect
  * at once, and the successor reads it at once.
  */
-START_TEST(is_over_before_the_successor_reads)
+TEST(is_over_before_the_successor_reads)
 {
     unsigned tried = 0;
     for (uint64_t lease = 1000; lease <= 60000; lease += 1000) {
@@ -58,14 +58,4 @@ START_TEST(is_over_before_the_successor_reads)
         }
     }
     ck_assert_uint_gt(tried, 1000);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("post_deadline");
-    TCase *tc = tcase_create("all");
-    tcase_add_loop_test(tc, of_the_settings, 0, (int)COUNT_OF(table));
-    tcase_add_test(tc, is_over_before_the_successor_reads);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -100,7 +100,7 @@ static const struct {
      "a -1:1"},
 };
 
-START_TEST(reads_arguments)
+TEST_EACH(reads_arguments, COUNT_OF(good))
 {
     struct reading x;
     struct buf nodes;
@@ -154,7 +154,7 @@ static const struct {
     {META("") "x", E "expected the end, got 'x' at offset 96"},
 };
 
-START_TEST(names_what_is_wrong)
+TEST_EACH(names_what_is_wrong, COUNT_OF(bad))
 {
     struct reading x;
     ck_assert_int_eq(begin(&x, str_of(bad[_i].body)), ERR_SYNTAX);
@@ -198,7 +198,7 @@ static void check_many(const struct preempt_args *args, unsigned n)
 
 /* Arrays grow while nodes point into them, in any order; a duplicate map starts again from
  * empty. */
-START_TEST(keeps_the_victims_of_many_nodes_apart)
+TEST_EACH(keeps_the_victims_of_many_nodes_apart, 8)
 {
     static const struct {
         unsigned n;
@@ -235,7 +235,7 @@ static const struct {
      "node-00002 0:51b4a185-0a6a-4d39-b4f5-970be5425737"},
 };
 
-START_TEST(reads_what_schedulers_send)
+TEST_EACH(reads_what_schedulers_send, COUNT_OF(captured))
 {
     struct reading x;
     struct buf body;
@@ -273,7 +273,7 @@ static const struct {
      ANSWER("\"a\\\"\\n\":{\"Pods\":[" UID("\\u0000\\\\") "],\"NumPDBViolations\":0}")},
 };
 
-START_TEST(answers_in_uids)
+TEST_EACH(answers_in_uids, COUNT_OF(answers))
 {
     struct reading x;
     struct buf out;
@@ -287,7 +287,7 @@ START_TEST(answers_in_uids)
 }
 
 /* The result for a captured body equals that body's part with UIDs. */
-START_TEST(answers_the_captured_with_its_own_words)
+TEST(answers_the_captured_with_its_own_words)
 {
     struct reading x;
     struct buf body;
@@ -330,7 +330,7 @@ static enum errc read_and_answer(void *ctx)
     return failed ? ERR_NOMEM : code;
 }
 
-START_TEST(survives_a_lack_of_memory)
+TEST(survives_a_lack_of_memory)
 {
     struct buf body;
     buf_init(&body, 4 * MIB);
@@ -342,7 +342,7 @@ START_TEST(survives_a_lack_of_memory)
 }
 
 /* At every place where the arena may be full: in the UIDs, in the nodes, in the sort. */
-START_TEST(no_room_is_an_error_of_its_own)
+TEST(no_room_is_an_error_of_its_own)
 {
     struct buf body;
     size_t good_from = 0;
@@ -369,17 +369,7 @@ START_TEST(no_room_is_an_error_of_its_own)
 
 int main(void)
 {
-    Suite *suite = suite_create("preempt");
-    TCase *tc = tcase_create("preempt");
-    tcase_add_loop_test(tc, reads_arguments, 0, COUNT_OF(good));
-    tcase_add_loop_test(tc, names_what_is_wrong, 0, COUNT_OF(bad));
-    tcase_add_loop_test(tc, keeps_the_victims_of_many_nodes_apart, 0, 8);
-    tcase_add_loop_test(tc, reads_what_schedulers_send, 0, COUNT_OF(captured));
-    tcase_add_loop_test(tc, answers_in_uids, 0, COUNT_OF(answers));
-    tcase_add_test(tc, answers_the_captured_with_its_own_words);
+    TCase *tc = unit_case("preempt");
     tcase_add_test_raise_signal(tc, no_absent_uid_is_written, SIGABRT);
-    tcase_add_test(tc, survives_a_lack_of_memory);
-    tcase_add_test(tc, no_room_is_an_error_of_its_own);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-START_TEST(counts_descriptors)
+TEST(counts_descriptors)
 {
     struct process_usage before;
     struct process_usage after;
@@ -28,7 +28,7 @@ START_TEST(counts_descriptors)
 }
 
 /* A mapping counts as virtual memory at once, and as resident when it is written. */
-START_TEST(measures_memory)
+TEST(measures_memory)
 {
     const size_t size = (size_t)64 << 20;
     struct process_usage before;
@@ -61,7 +61,7 @@ static const struct {
     {66, 3, 1, 1},
 };
 
-START_TEST(connections_have_descriptors)
+TEST_EACH(connections_have_descriptors, COUNT_OF(figures))
 {
     struct process_usage u = {.max_fds = figures[_i].max_fds, .open_fds = figures[_i].open_fds};
     unsigned n = process_connections(&u, figures[_i].wanted);
@@ -72,7 +72,7 @@ START_TEST(connections_have_descriptors)
         ck_assert_uint_gt(process_descriptors_for(&u, n + 1), (uint64_t)u.max_fds);
 }
 
-START_TEST(counts_processor_time)
+TEST(counts_processor_time)
 {
     struct process_usage before;
     struct process_usage after;
@@ -82,16 +82,4 @@ START_TEST(counts_processor_time)
         process_usage_read(&after);
     while (after.cpu_us == before.cpu_us);
     ck_assert_int_gt(after.cpu_us, before.cpu_us);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("process");
-    TCase *t = tcase_create("process");
-    tcase_add_test(t, counts_descriptors);
-    tcase_add_test(t, measures_memory);
-    tcase_add_loop_test(t, connections_have_descriptors, 0, COUNT_OF(figures));
-    tcase_add_test(t, counts_processor_time);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

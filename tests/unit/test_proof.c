@@ -130,7 +130,7 @@ static void answer(struct http_call *http, const char *body)
     buf_put(&http->reply, str_of(body));
 }
 
-START_TEST(what_an_answer_proves)
+TEST_EACH(what_an_answer_proves, COUNT_OF(answers))
 {
     struct arena arena;
     struct http_call http = {.outcome = answers[_i].outcome, .status = answers[_i].status};
@@ -159,7 +159,7 @@ static const struct {
     {404, "", false},
 };
 
-START_TEST(which_pod_is_gone)
+TEST_EACH(which_pod_is_gone, COUNT_OF(reads))
 {
     struct arena arena;
     struct http_call http = {.outcome = HTTP_ANSWERED, .status = reads[_i].status};
@@ -171,7 +171,7 @@ START_TEST(which_pod_is_gone)
 }
 
 /* A body of any length without memory to read it: nothing is proved. */
-START_TEST(without_memory_nothing_is_proved)
+TEST(without_memory_nothing_is_proved)
 {
     struct arena arena;
     struct http_call http = {.outcome = HTTP_ANSWERED, .status = 403};
@@ -180,15 +180,4 @@ START_TEST(without_memory_nothing_is_proved)
     ck_assert_int_eq(proof_of_post(&http, &arena), POST_UNKNOWN);
     buf_done(&http.reply);
     arena_done(&arena);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("proof");
-    TCase *c = tcase_create("proof");
-    tcase_add_loop_test(c, what_an_answer_proves, 0, COUNT_OF(answers));
-    tcase_add_loop_test(c, which_pod_is_gone, 0, COUNT_OF(reads));
-    tcase_add_test(c, without_memory_nothing_is_proved);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

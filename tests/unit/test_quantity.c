@@ -96,12 +96,12 @@ static void check_row(const struct row *row)
     check_thousandths(str_of(row->text), &q);
 }
 
-START_TEST(agrees_with_kubernetes)
+TEST_EACH(agrees_with_kubernetes, COUNT_OF(known))
 {
     check_row(&known[_i]);
 }
 
-START_TEST(agrees_with_exact_fractions)
+TEST(agrees_with_exact_fractions)
 {
     for (size_t i = 0; i < COUNT_OF(computed); i++)
         check_row(&computed[i]);
@@ -131,7 +131,7 @@ static const struct {
     {"1234567890m", 1234567890, true},
 };
 
-START_TEST(counts_in_thousandths)
+TEST_EACH(counts_in_thousandths, COUNT_OF(thousandths))
 {
     struct quantity q;
     ck_assert_int_eq(quantity_parse_milli(str_of(thousandths[_i].text), &q), OK);
@@ -147,14 +147,14 @@ static const char *const malformed[] = {
     "1KI",  "1,5",   "\xd9\xa1", "5\n", "1eKi", "1.5.", "Kii",   "1e5Ki",
 };
 
-START_TEST(refuses_what_is_no_quantity)
+TEST_EACH(refuses_what_is_no_quantity, COUNT_OF(malformed))
 {
     struct quantity q;
     ck_assert_msg(quantity_parse(str_of(malformed[_i]), &q) == ERR_SYNTAX, "%s", malformed[_i]);
     ck_assert(quantity_parse_milli(str_of(malformed[_i]), &q) == ERR_SYNTAX);
 }
 
-START_TEST(refuses_a_nul_inside)
+TEST(refuses_a_nul_inside)
 {
     struct quantity q;
     ck_assert_int_eq(quantity_parse(STR("5\0"), &q), ERR_SYNTAX);
@@ -162,7 +162,7 @@ START_TEST(refuses_a_nul_inside)
     ck_assert_int_eq(quantity_parse(STR_NULL, &q), ERR_SYNTAX);
 }
 
-START_TEST(bounds_the_exponent)
+TEST(bounds_the_exponent)
 {
     static const char *const texts[] = {
         "1e31", "1e-31", "1E+31", "1e2147483648", "1e-99999999999999999999999", "0e31",
@@ -173,7 +173,7 @@ START_TEST(bounds_the_exponent)
 }
 
 /* 128 bytes of digits, doubled sixty times, fill the largest allowed number. */
-START_TEST(bounds_the_length)
+TEST(bounds_the_length)
 {
     char text[129];
     struct quantity q;
@@ -190,19 +190,4 @@ START_TEST(bounds_the_length)
     ck_assert_int_eq(quantity_parse((struct str){text, 128}, &q), OK);
     ck_assert(q.whole && q.value == 7);
     ck_assert_int_eq(quantity_parse((struct str){text, 129}, &q), ERR_RANGE);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("quantity");
-    TCase *tc = tcase_create("quantity");
-    tcase_add_loop_test(tc, agrees_with_kubernetes, 0, COUNT_OF(known));
-    tcase_add_test(tc, agrees_with_exact_fractions);
-    tcase_add_loop_test(tc, counts_in_thousandths, 0, COUNT_OF(thousandths));
-    tcase_add_loop_test(tc, refuses_what_is_no_quantity, 0, COUNT_OF(malformed));
-    tcase_add_test(tc, refuses_a_nul_inside);
-    tcase_add_test(tc, bounds_the_exponent);
-    tcase_add_test(tc, bounds_the_length);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -99,7 +99,7 @@ static const struct {
     {"A", "gold", "T4", 0, 2, 0, "quota of namespace A: cards: 0 of 1 used, 2 asked"},
 };
 
-START_TEST(answers)
+TEST_EACH(answers, COUNT_OF(questions))
 {
     struct quota q;
     quota_new(&q);
@@ -121,7 +121,7 @@ START_TEST(answers)
     quota_done(&q);
 }
 
-START_TEST(refuses_without_a_pool_or_a_model)
+TEST(refuses_without_a_pool_or_a_model)
 {
     static const struct str gold[] = {{"gold", 4}};
     static const struct quota_entry strict[] = {
@@ -140,7 +140,7 @@ START_TEST(refuses_without_a_pool_or_a_model)
 }
 
 /* Several cards of one node are one question; each limit counts the cards within it. */
-START_TEST(several_uses_count_together)
+TEST(several_uses_count_together)
 {
     struct quota q;
     quota_new(&q);
@@ -159,7 +159,7 @@ START_TEST(several_uses_count_together)
 }
 
 /* Usage beyond a limit: nothing more of that kind is allowed; the other kinds are not affected. */
-START_TEST(what_is_over_stops_only_what_adds_to_it)
+TEST(what_is_over_stops_only_what_adds_to_it)
 {
     struct quota q;
     quota_new(&q);
@@ -181,7 +181,7 @@ START_TEST(what_is_over_stops_only_what_adds_to_it)
     quota_done(&q);
 }
 
-START_TEST(namespaces_do_not_share_what_all_others_may_have)
+TEST(namespaces_do_not_share_what_all_others_may_have)
 {
     struct quota q;
     quota_new(&q);
@@ -201,7 +201,7 @@ START_TEST(namespaces_do_not_share_what_all_others_may_have)
     quota_done(&q);
 }
 
-START_TEST(other_limits_count_anew)
+TEST(other_limits_count_anew)
 {
     static const struct quota_limit silver[] = {{QUOTA_POOL, {"silver", 6}, MOST(10, NONE, NONE)}};
     static const struct quota_entry later[] = {{{"a", 1}, silver, 1, NULL, 0, NULL, 0}};
@@ -229,7 +229,7 @@ START_TEST(other_limits_count_anew)
 }
 
 /* The bytes of the view may be freed. */
-START_TEST(limits_are_copied)
+TEST(limits_are_copied)
 {
     char namespace[] = "a";
     char pool[] = "gold";
@@ -252,7 +252,7 @@ START_TEST(limits_are_copied)
 }
 
 /* Values beyond any machine: sums must neither wrap nor fit. */
-START_TEST(sums_do_not_overflow)
+TEST(sums_do_not_overflow)
 {
     struct quota q;
     quota_new(&q);
@@ -283,7 +283,7 @@ static const struct {
     {"b", "bronze", 1, true},
 };
 
-START_TEST(tells_what_no_eviction_mends)
+TEST_EACH(tells_what_no_eviction_mends, COUNT_OF(finals))
 {
     struct quota q;
     quota_new(&q);
@@ -300,7 +300,7 @@ START_TEST(tells_what_no_eviction_mends)
 }
 
 /* A model in a node's annotation may have any length and any language. */
-START_TEST(long_names_are_cut_between_characters)
+TEST(long_names_are_cut_between_characters)
 {
     char model[1000];
     for (size_t i = 0; i < sizeof(model); i++)
@@ -343,13 +343,13 @@ static enum errc whole_life(void *ctx)
     return changed;
 }
 
-START_TEST(survives_without_memory)
+TEST(survives_without_memory)
 {
     ck_assert_uint_ge(fail_alloc_each(whole_life, NULL), 6);
 }
 
 /* Questions and charges need no memory: a filter asks for every node. */
-START_TEST(asking_and_charging_allocate_nothing)
+TEST(asking_and_charging_allocate_nothing)
 {
     struct quota q;
     quota_new(&q);
@@ -364,24 +364,4 @@ START_TEST(asking_and_charging_allocate_nothing)
     ck_assert_uint_eq(fail_alloc_count(), 0);
     fail_alloc_disarm();
     quota_done(&q);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("quota");
-    TCase *tcase = tcase_create("quota");
-    tcase_add_loop_test(tcase, answers, 0, COUNT_OF(questions));
-    tcase_add_test(tcase, refuses_without_a_pool_or_a_model);
-    tcase_add_test(tcase, several_uses_count_together);
-    tcase_add_test(tcase, what_is_over_stops_only_what_adds_to_it);
-    tcase_add_test(tcase, namespaces_do_not_share_what_all_others_may_have);
-    tcase_add_test(tcase, other_limits_count_anew);
-    tcase_add_test(tcase, limits_are_copied);
-    tcase_add_test(tcase, sums_do_not_overflow);
-    tcase_add_loop_test(tcase, tells_what_no_eviction_mends, 0, COUNT_OF(finals));
-    tcase_add_test(tcase, long_names_are_cut_between_characters);
-    tcase_add_test(tcase, survives_without_memory);
-    tcase_add_test(tcase, asking_and_charging_allocate_nothing);
-    suite_add_tcase(suite, tcase);
-    return unit_main(suite);
 }

@@ -77,7 +77,7 @@ static const struct {
     {"namespaces: {0a-b: {}}", "0a-b:"},
 };
 
-START_TEST(reads)
+TEST_EACH(reads, COUNT_OF(good))
 {
     char line[1024];
     struct buf to = BUF_ON(line);
@@ -187,7 +187,7 @@ static const struct {
     {"{\"namespaces\":{}} x", NULL, ERR_SYNTAX},
 };
 
-START_TEST(refuses)
+TEST_EACH(refuses, COUNT_OF(bad))
 {
     struct arena arena;
     struct quota_view view = {NULL, 4711};
@@ -216,7 +216,7 @@ static enum errc read_big(size_t n, struct err *e)
 }
 
 /* As many namespaces as allowed. */
-START_TEST(has_a_ceiling)
+TEST(has_a_ceiling)
 {
     struct err e = ERR_INIT;
     struct buf to = buf_on(big, sizeof(big) - 63);
@@ -232,7 +232,7 @@ START_TEST(has_a_ceiling)
 }
 
 /* Anchors within anchors: a short text that expands beyond any memory. */
-START_TEST(laughs_are_bounded)
+TEST(laughs_are_bounded)
 {
     struct err e = ERR_INIT;
     struct buf to = BUF_ON(big);
@@ -256,7 +256,7 @@ static const struct {
      "namespaces.a.perModel.p63: is one limit too many: at most 64"},
 };
 
-START_TEST(a_namespace_has_a_ceiling)
+TEST_EACH(a_namespace_has_a_ceiling, COUNT_OF(crowds))
 {
     struct err e = ERR_INIT;
     for (unsigned n = 62; n <= 64; n++) {
@@ -334,7 +334,7 @@ static const struct {
     {"json", 0, NULL, "foo: model \"M40\" - - 800 pools \"public\" models \"M40\""},
 };
 
-START_TEST(the_documents_examples_are_good)
+TEST_EACH(the_documents_examples_are_good, COUNT_OF(examples))
 {
     static char value[8192];
     char line[1024];
@@ -364,7 +364,7 @@ static enum errc read_once(void *ctx)
     return code;
 }
 
-START_TEST(survives_without_memory)
+TEST(survives_without_memory)
 {
     char text[] = "namespaces:\n"
                   "  a: {limits: {cards: 1}, perPool: {p: {}}, perModel: {m: {}}, pools: [p]}\n"
@@ -376,19 +376,4 @@ START_TEST(survives_without_memory)
     (void)snprintf(json + strlen(json), sizeof(json) - strlen(json), "}}");
     ck_assert_uint_ge(fail_alloc_each(read_once, text), 3);
     ck_assert_uint_ge(fail_alloc_each(read_once, json), 4);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("quota_config");
-    TCase *tcase = tcase_create("quota_config");
-    tcase_add_loop_test(tcase, reads, 0, COUNT_OF(good));
-    tcase_add_loop_test(tcase, refuses, 0, COUNT_OF(bad));
-    tcase_add_test(tcase, has_a_ceiling);
-    tcase_add_test(tcase, laughs_are_bounded);
-    tcase_add_loop_test(tcase, a_namespace_has_a_ceiling, 0, COUNT_OF(crowds));
-    tcase_add_loop_test(tcase, the_documents_examples_are_good, 0, COUNT_OF(examples));
-    tcase_add_test(tcase, survives_without_memory);
-    suite_add_tcase(suite, tcase);
-    return unit_main(suite);
 }

@@ -343,7 +343,7 @@ static void run_history(struct trial *t, uint64_t seed)
     quota_done(&t->q);
 }
 
-START_TEST(equals_a_recount)
+TEST(equals_a_recount)
 {
     uint64_t first = seeded_setting("QUOTA_MODEL_SEED", 1);
     uint64_t histories = seeded_setting("QUOTA_MODEL_HISTORIES", 200);
@@ -357,13 +357,4 @@ START_TEST(equals_a_recount)
     ck_assert_uint_gt(t.starved, 100);
     for (size_t i = 0; i < COUNT_OF(t.refused); i++)
         ck_assert_uint_gt(t.refused[i], 500);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("quota_model");
-    TCase *tcase = tcase_create("quota_model");
-    tcase_add_test(tcase, equals_a_recount);
-    suite_add_tcase(suite, tcase);
-    return unit_main(suite);
 }

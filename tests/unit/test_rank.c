@@ -40,7 +40,7 @@ static size_t draw(uint64_t *state, struct rank_entry *entries, char names[MOST]
     return n;
 }
 
-START_TEST(keeps_what_sorting_all_would)
+TEST(keeps_what_sorting_all_would)
 {
     uint64_t state = seeded_setting("CARDPACK_SEED", 11);
     static char names[MOST][8];
@@ -58,7 +58,7 @@ START_TEST(keeps_what_sorting_all_would)
     }
 }
 
-START_TEST(does_not_mind_the_order)
+TEST(does_not_mind_the_order)
 {
     static const char *const names[] = {"c", "a", "d", "b"};
     for (size_t first = 0; first < COUNT_OF(names); first++) {
@@ -82,7 +82,7 @@ static int higher_first(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
-START_TEST(levels_are_dense_ranks)
+TEST(levels_are_dense_ranks)
 {
     uint64_t state = seeded_setting("CARDPACK_SEED", 13);
     for (int round = 0; round < 3000; round++) {
@@ -103,15 +103,4 @@ START_TEST(levels_are_dense_ranks)
         }
         ck_assert_uint_eq(rank_level(&l, 1000), 0);
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("rank");
-    TCase *tc = tcase_create("rank");
-    suite_add_tcase(s, tc);
-    tcase_add_test(tc, keeps_what_sorting_all_would);
-    tcase_add_test(tc, does_not_mind_the_order);
-    tcase_add_test(tc, levels_are_dense_ranks);
-    return unit_main(s);
 }

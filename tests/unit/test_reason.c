@@ -50,7 +50,7 @@ static void reads(const struct rig *r, int64_t mem, uint16_t cores, const char *
     ck_assert_str_is(buf_str(&text), reason);
 }
 
-START_TEST(memory_is_kept)
+TEST(memory_is_kept)
 {
     struct rig r;
     rig_init(&r);
@@ -61,7 +61,7 @@ START_TEST(memory_is_kept)
     rig_done(&r);
 }
 
-START_TEST(a_place_is_kept)
+TEST(a_place_is_kept)
 {
     struct rig r;
     rig_init(&r);
@@ -72,7 +72,7 @@ START_TEST(a_place_is_kept)
     rig_done(&r);
 }
 
-START_TEST(compute_is_kept)
+TEST(compute_is_kept)
 {
     struct rig r;
     rig_init(&r);
@@ -81,15 +81,4 @@ START_TEST(compute_is_kept)
     reads(&r, 2, 30, "16 of 16 free, 2 asked");
     reads(&r, 2, 31, "100% of its compute free, 31% asked, but 70% kept for others");
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("reason");
-    TCase *c = tcase_create("reason");
-    tcase_add_test(c, memory_is_kept);
-    tcase_add_test(c, a_place_is_kept);
-    tcase_add_test(c, compute_is_kept);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -161,13 +161,13 @@ static const struct {
      LISTED_LOG " [watch failed, retry in 3000]"},
 };
 
-START_TEST(test_conversation)
+TEST_EACH(test_conversation, COUNT_OF(cases))
 {
     start(cases[_i].steps, cases[_i].n_steps);
     run_to(cases[_i].log, cases[_i].n_steps);
 }
 
-START_TEST(test_denied_until_it_is_not)
+TEST(test_denied_until_it_is_not)
 {
     static const struct script_step steps[] = {
         {FIRST_LIST, SCRIPT_BODY, STATUS(403, "Forbidden"), 403, NULL},
@@ -198,7 +198,7 @@ static void endless(struct script_step *steps, size_t n, const char *item)
     }
 }
 
-START_TEST(test_a_list_of_too_many_objects)
+TEST(test_a_list_of_too_many_objects)
 {
     struct script_step steps[4 + 2];
     endless(steps, 4, OBJECT("a", "3"));
@@ -214,7 +214,7 @@ START_TEST(test_a_list_of_too_many_objects)
     run_to("begin +a +a +a [list failed] " LISTED_LOG, 6);
 }
 
-START_TEST(test_a_list_of_empty_pages)
+TEST(test_a_list_of_empty_pages)
 {
     struct script_step steps[LIMIT_LIST_EMPTY_PAGES + 1 + 2];
     endless(steps, LIMIT_LIST_EMPTY_PAGES + 1, "");
@@ -229,7 +229,7 @@ START_TEST(test_a_list_of_empty_pages)
 
 /* The delay has grown while the server was down. A list that the reflector refuses shows that the
  * server is back. */
-START_TEST(test_a_refused_list_is_an_answer)
+TEST(test_a_refused_list_is_an_answer)
 {
     static const struct script_step steps[] = {
         {FIRST_LIST, SCRIPT_CLOSE, NULL, 0, NULL},
@@ -251,7 +251,7 @@ START_TEST(test_a_refused_list_is_an_answer)
 #undef FAILED
 }
 
-START_TEST(test_relist_drops_a_watch)
+TEST(test_relist_drops_a_watch)
 {
     static const struct script_step steps[] = {
         LISTED,
@@ -265,7 +265,7 @@ START_TEST(test_relist_drops_a_watch)
     run_to(LISTED_LOG " +b [relist asked for] " LISTED_LOG, 4);
 }
 
-START_TEST(test_relist_within_a_change)
+TEST(test_relist_within_a_change)
 {
     static const struct script_step steps[] = {
         {FIRST_LIST, SCRIPT_STREAM, "{\"items\":[" OBJECT("a", "1") ",", 0, NULL},
@@ -277,7 +277,7 @@ START_TEST(test_relist_within_a_change)
     run_to("begin +a [relist asked for] " LISTED_LOG, 3);
 }
 
-START_TEST(test_relist_ends_a_wait)
+TEST(test_relist_ends_a_wait)
 {
     static const struct script_step steps[] = {
         {FIRST_LIST, SCRIPT_BODY, "", 503, "Retry-After: 250\r\n"},
@@ -290,7 +290,7 @@ START_TEST(test_relist_ends_a_wait)
     run_to("begin [list failed, retry in 250000] [relist asked for] " LISTED_LOG, 3);
 }
 
-START_TEST(test_objects_come_in_pieces)
+TEST(test_objects_come_in_pieces)
 {
     /* Larger than any buffer on the way, so it arrives in many chunks. */
     struct buf body;
@@ -313,7 +313,7 @@ START_TEST(test_objects_come_in_pieces)
     buf_done(&body);
 }
 
-START_TEST(test_quiet_watch_is_dropped)
+TEST(test_quiet_watch_is_dropped)
 {
     static const struct script_step steps[] = {
         LISTED,
@@ -326,7 +326,7 @@ START_TEST(test_quiet_watch_is_dropped)
     ck_assert_int_eq(rig.last.code, ERR_TIMEOUT);
 }
 
-START_TEST(test_freed_in_every_state)
+TEST_EACH(test_freed_in_every_state, 4)
 {
     static const struct script_step steps[] = {
         {FIRST_LIST, SCRIPT_STREAM, "{\"items\":[" OBJECT("a", "1") ",", 0, NULL},
@@ -351,7 +351,7 @@ static enum errc make_and_free(void *ctx)
     return code;
 }
 
-START_TEST(test_out_of_memory)
+TEST(test_out_of_memory)
 {
     static const struct script_step steps[] = {
         LISTED,
@@ -364,21 +364,7 @@ START_TEST(test_out_of_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("reflector");
-    TCase *t = tcase_create("reflector");
+    TCase *t = unit_case("reflector");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, test_conversation, 0, (int)COUNT_OF(cases));
-    tcase_add_test(t, test_denied_until_it_is_not);
-    tcase_add_test(t, test_a_list_of_too_many_objects);
-    tcase_add_test(t, test_a_list_of_empty_pages);
-    tcase_add_test(t, test_a_refused_list_is_an_answer);
-    tcase_add_test(t, test_relist_drops_a_watch);
-    tcase_add_test(t, test_relist_within_a_change);
-    tcase_add_test(t, test_relist_ends_a_wait);
-    tcase_add_test(t, test_objects_come_in_pieces);
-    tcase_add_test(t, test_quiet_watch_is_dropped);
-    tcase_add_loop_test(t, test_freed_in_every_state, 0, 4);
-    tcase_add_test(t, test_out_of_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

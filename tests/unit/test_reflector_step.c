@@ -228,7 +228,7 @@ static const struct {
      .then = REFLECTOR_WATCHING},
 };
 
-START_TEST(test_row)
+TEST_EACH(test_row, COUNT_OF(rows))
 {
     struct reflector_state s = state_at(rows[_i].phase);
     s.moved = rows[_i].moved;
@@ -244,7 +244,7 @@ START_TEST(test_row)
     ck_assert_msg(!a.unpaged, "%s: unpaged", rows[_i].name);
 }
 
-START_TEST(test_backoff_doubles_up_to_its_ceiling)
+TEST(test_backoff_doubles_up_to_its_ceiling)
 {
     static const uint64_t delays[] = {800, 1600, 3200, 6400, 12800, 25600, 30000, 30000};
     struct reflector_state s = state_at(REFLECTOR_LISTING);
@@ -257,7 +257,7 @@ START_TEST(test_backoff_doubles_up_to_its_ceiling)
     }
 }
 
-START_TEST(test_backoff_is_reset_by_two_quiet_minutes_only)
+TEST(test_backoff_is_reset_by_two_quiet_minutes_only)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
     ck_assert_uint_eq(answer(&s, 500, 1000).delay_ms, 800);
@@ -268,7 +268,7 @@ START_TEST(test_backoff_is_reset_by_two_quiet_minutes_only)
     ck_assert_uint_eq(answer(&s, 500, end + 120000).delay_ms, 800);
 }
 
-START_TEST(test_jitter_is_between_once_and_twice)
+TEST(test_jitter_is_between_once_and_twice)
 {
     static const struct {
         uint64_t random;
@@ -282,7 +282,7 @@ START_TEST(test_jitter_is_between_once_and_twice)
     }
 }
 
-START_TEST(test_watch_lasts_five_to_ten_minutes)
+TEST(test_watch_lasts_five_to_ten_minutes)
 {
     for (uint64_t random = 0; random < 1000; random++) {
         struct reflector_state s = state_at(REFLECTOR_LISTING);
@@ -293,7 +293,7 @@ START_TEST(test_watch_lasts_five_to_ten_minutes)
     }
 }
 
-START_TEST(test_three_garbled_watches_relist)
+TEST(test_three_garbled_watches_relist)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
     for (int i = 0; i < 2; i++) {
@@ -305,7 +305,7 @@ START_TEST(test_three_garbled_watches_relist)
     ck_assert_int_eq(s.phase, REFLECTOR_LIST_LATER);
 }
 
-START_TEST(test_progress_forgives_garbage)
+TEST(test_progress_forgives_garbage)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
     for (int i = 0; i < 10; i++) {
@@ -316,7 +316,7 @@ START_TEST(test_progress_forgives_garbage)
     }
 }
 
-START_TEST(test_short_watch_with_progress_is_no_failure)
+TEST(test_short_watch_with_progress_is_no_failure)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
     (void)step(&s, REFLECTOR_ON_PROGRESS, 0);
@@ -325,7 +325,7 @@ START_TEST(test_short_watch_with_progress_is_no_failure)
 }
 
 /* An endless series of list, watch and 410 must not become a busy loop. */
-START_TEST(test_lists_that_never_help_back_off)
+TEST(test_lists_that_never_help_back_off)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     uint64_t now = 0;
@@ -341,7 +341,7 @@ START_TEST(test_lists_that_never_help_back_off)
     }
 }
 
-START_TEST(test_an_old_list_is_replaced_at_once)
+TEST(test_an_old_list_is_replaced_at_once)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     (void)step(&s, REFLECTOR_ON_LISTED, 5000);
@@ -349,7 +349,7 @@ START_TEST(test_an_old_list_is_replaced_at_once)
 }
 
 /* After an outage the delay is long; the first answer resets it. */
-START_TEST(test_backoff_is_reset_by_the_first_answer)
+TEST(test_backoff_is_reset_by_the_first_answer)
 {
     struct reflector_state s = state_at(REFLECTOR_WATCHING);
     uint64_t now = 0;
@@ -362,7 +362,7 @@ START_TEST(test_backoff_is_reset_by_the_first_answer)
     ck_assert_uint_eq(answer(&s, 403, now).delay_ms, 2 * BACKOFF_MIN);
 }
 
-START_TEST(test_list_that_outlives_its_token_twice_comes_in_one_piece)
+TEST(test_list_that_outlives_its_token_twice_comes_in_one_piece)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     const struct reflector_input gone = {
@@ -379,7 +379,7 @@ START_TEST(test_list_that_outlives_its_token_twice_comes_in_one_piece)
     ck_assert(!step(&s, REFLECTOR_ON_RELIST, 3000).unpaged);
 }
 
-START_TEST(test_401_is_retried_at_once_after_every_success)
+TEST(test_401_is_retried_at_once_after_every_success)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     ck_assert_int_eq(answer(&s, 401, 0).what, REFLECTOR_DO_LIST);
@@ -402,7 +402,7 @@ static void refuse(struct reflector_state *s, unsigned status)
 
 /* A 404 always means that the path is absent, from any sender; only the API server can deny
  * rights. */
-START_TEST(test_a_bare_answer_denies_nothing)
+TEST(test_a_bare_answer_denies_nothing)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     (void)answer(&s, 403, 0);
@@ -415,7 +415,7 @@ START_TEST(test_a_bare_answer_denies_nothing)
     ck_assert(!s.absent);
 }
 
-START_TEST(test_synced_and_denied)
+TEST(test_synced_and_denied)
 {
     struct reflector_state s = state_at(REFLECTOR_LISTING);
     refuse(&s, 403);
@@ -443,27 +443,4 @@ START_TEST(test_synced_and_denied)
     (void)step(&s, REFLECTOR_ON_TIMER, 0);
     (void)step(&s, REFLECTOR_ON_LISTED, 0);
     ck_assert(s.synced && !s.denied);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("reflector_step");
-    TCase *t = tcase_create("reflector_step");
-    tcase_add_loop_test(t, test_row, 0, (int)COUNT_OF(rows));
-    tcase_add_test(t, test_backoff_doubles_up_to_its_ceiling);
-    tcase_add_test(t, test_backoff_is_reset_by_two_quiet_minutes_only);
-    tcase_add_test(t, test_jitter_is_between_once_and_twice);
-    tcase_add_test(t, test_watch_lasts_five_to_ten_minutes);
-    tcase_add_test(t, test_three_garbled_watches_relist);
-    tcase_add_test(t, test_progress_forgives_garbage);
-    tcase_add_test(t, test_short_watch_with_progress_is_no_failure);
-    tcase_add_test(t, test_lists_that_never_help_back_off);
-    tcase_add_test(t, test_an_old_list_is_replaced_at_once);
-    tcase_add_test(t, test_backoff_is_reset_by_the_first_answer);
-    tcase_add_test(t, test_list_that_outlives_its_token_twice_comes_in_one_piece);
-    tcase_add_test(t, test_401_is_retried_at_once_after_every_success);
-    tcase_add_test(t, test_a_bare_answer_denies_nothing);
-    tcase_add_test(t, test_synced_and_denied);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

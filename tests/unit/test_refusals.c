@@ -35,7 +35,7 @@ static const char *due(uint64_t now_ms)
     return uid;
 }
 
-START_TEST(it_counts_from_the_first_time)
+TEST(it_counts_from_the_first_time)
 {
     ck_assert_ptr_nonnull(note("a", 5, 10));
     ck_assert_str_eq(due(109), "");
@@ -51,7 +51,7 @@ START_TEST(it_counts_from_the_first_time)
     ck_assert_str_eq(due(299), "");
 }
 
-START_TEST(the_heaviest_comes_first_then_who_waits_longest)
+TEST(the_heaviest_comes_first_then_who_waits_longest)
 {
     (void)note("late", 7, 3);
     (void)note("light", 5, 1);
@@ -63,7 +63,7 @@ START_TEST(the_heaviest_comes_first_then_who_waits_longest)
     ck_assert_str_eq(due(200), "light");
 }
 
-START_TEST(who_weighs_less_makes_room)
+TEST(who_weighs_less_makes_room)
 {
     char uid[16];
     for (unsigned i = 0; i < LIMIT_REFUSALS; i++) {
@@ -80,7 +80,7 @@ START_TEST(who_weighs_less_makes_room)
     ck_assert_ptr_null(note("z", 2, 1000));
 }
 
-START_TEST(a_uid_that_is_none)
+TEST(a_uid_that_is_none)
 {
     static char uid[REFUSAL_UID_BYTES + 2];
     memset(uid, 'u', sizeof(uid) - 1);
@@ -103,7 +103,7 @@ static const char *nodes_of(const char *uid)
     return text;
 }
 
-START_TEST(the_nodes_are_those_of_the_last_time)
+TEST(the_nodes_are_those_of_the_last_time)
 {
     struct refusal *f = note("a", 1, 1);
     refusal_add(f, STR("n1"));
@@ -137,7 +137,7 @@ static enum errc fill_anew(void *ctx)
 }
 
 /* Some nodes may be missing, but none is incomplete; the second time nothing is allocated. */
-START_TEST(without_memory)
+TEST(without_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(fill_anew, NULL), 0);
     fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
@@ -150,15 +150,7 @@ START_TEST(without_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("refusals");
-    TCase *tc = tcase_create("refusals");
+    TCase *tc = unit_case("refusals");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, it_counts_from_the_first_time);
-    tcase_add_test(tc, the_heaviest_comes_first_then_who_waits_longest);
-    tcase_add_test(tc, who_weighs_less_makes_room);
-    tcase_add_test(tc, a_uid_that_is_none);
-    tcase_add_test(tc, the_nodes_are_those_of_the_last_time);
-    tcase_add_test(tc, without_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -41,14 +41,14 @@ static void assert_history(struct register_state *s, const struct expected *e, s
         ON(STREAM), REGISTER_REPORT, 10000, 1                            \
     }
 
-START_TEST(test_usual)
+TEST(test_usual)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(TIMER), REGISTER_STAY, 0, 0});
 }
 
 /* The stream may come before the answer to Register, and the answer may be lost. */
-START_TEST(test_stream_first)
+TEST(test_stream_first)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
@@ -61,7 +61,7 @@ START_TEST(test_stream_first)
             {ON(FAILED), REGISTER_WAIT, 10, 0}, {ON(STREAM), REGISTER_REPORT, 10000, 1});
 }
 
-START_TEST(test_folder_is_missing)
+TEST(test_folder_is_missing)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, {ON(START), REGISTER_SERVE, 0, 0}, {ON(NOT_SERVED), REGISTER_WAIT, 500, 0},
@@ -69,7 +69,7 @@ START_TEST(test_folder_is_missing)
             {ON(KUBELET), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0});
 }
 
-START_TEST(test_back_off)
+TEST(test_back_off)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
@@ -92,7 +92,7 @@ START_TEST(test_back_off)
 }
 
 /* The pause doubles as long as registrations do not last. */
-START_TEST(test_stream_is_gone)
+TEST(test_stream_is_gone)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(STREAM_GONE), REGISTER_WAIT, 500, 0},
@@ -104,14 +104,14 @@ START_TEST(test_stream_is_gone)
 }
 
 /* An old stream that ends makes the kubelet disconnect the newest client: all are closed. */
-START_TEST(test_one_of_two_is_gone)
+TEST(test_one_of_two_is_gone)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(STREAM), REGISTER_STAY, 0, 0},
             {ON(STREAM_GONE), REGISTER_CLOSE, 500, 0}, {ON(TIMER), REGISTER_ASK, 0, 0});
 }
 
-START_TEST(test_gone_while_asking)
+TEST(test_gone_while_asking)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, {ON(START), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_ASK, 0, 0},
@@ -120,7 +120,7 @@ START_TEST(test_gone_while_asking)
 }
 
 /* A stream of an earlier Register is closed before the next one. */
-START_TEST(test_stream_in_pause)
+TEST(test_stream_in_pause)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(STREAM_GONE), REGISTER_WAIT, 500, 0},
@@ -128,7 +128,7 @@ START_TEST(test_stream_in_pause)
             {ON(TIMER), REGISTER_ASK, 0, 0});
 }
 
-START_TEST(test_kubelet_starts)
+TEST(test_kubelet_starts)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(STREAM_GONE), REGISTER_WAIT, 500, 0},
@@ -145,7 +145,7 @@ START_TEST(test_kubelet_starts)
             {ON(DONE), REGISTER_REPORT, 10000, 1});
 }
 
-START_TEST(test_own_socket_is_lost)
+TEST(test_own_socket_is_lost)
 {
     struct register_state s = {.streams = 0};
     HISTORY(&s, REGISTERED, {ON(LOST), REGISTER_SERVE, 0, 0}, {ON(SERVED), REGISTER_WAIT, 500, 0},
@@ -501,29 +501,10 @@ static void sim_walk(uint64_t seed)
     ck_assert_uint_lt(m.asked, 200);
 }
 
-START_TEST(test_walks)
+TEST(test_walks)
 {
     uint64_t first = seeded_setting("REGISTER_SEED", 1);
     uint64_t n = seeded_setting("REGISTER_WALKS", 2000);
     for (uint64_t i = 0; i < n; i++)
         sim_walk(first + i);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("register_step");
-    TCase *t = tcase_create("register_step");
-    tcase_add_test(t, test_usual);
-    tcase_add_test(t, test_stream_first);
-    tcase_add_test(t, test_folder_is_missing);
-    tcase_add_test(t, test_back_off);
-    tcase_add_test(t, test_stream_is_gone);
-    tcase_add_test(t, test_one_of_two_is_gone);
-    tcase_add_test(t, test_gone_while_asking);
-    tcase_add_test(t, test_stream_in_pause);
-    tcase_add_test(t, test_kubelet_starts);
-    tcase_add_test(t, test_own_socket_is_lost);
-    tcase_add_test(t, test_walks);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

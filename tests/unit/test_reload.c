@@ -27,7 +27,7 @@ static void all_are(const char *const *names, size_t n, enum config_change chang
     }
 }
 
-START_TEST(what_may_change)
+TEST(what_may_change)
 {
     size_t n_live = 0;
     size_t n_files = 0;
@@ -43,7 +43,7 @@ START_TEST(what_may_change)
 }
 
 /* docs/reload.md has a row for each setting, which must say the same. */
-START_TEST(the_document_is_the_table)
+TEST(the_document_is_the_table)
 {
     const char *root = getenv("CARDPACK_SOURCE");
     struct err err = ERR_INIT;
@@ -128,7 +128,7 @@ static void list(const struct config_merge *m, enum config_verdict v, struct buf
     }
 }
 
-START_TEST(merged)
+TEST_EACH(merged, COUNT_OF(merges))
 {
     struct err e = ERR_INIT;
     struct config running;
@@ -166,7 +166,7 @@ START_TEST(merged)
 
 /* ---- a program ---- */
 
-START_TEST(a_signal_takes_the_file)
+TEST(a_signal_takes_the_file)
 {
     struct rig r;
     rig_open(&r, "log-level: debug\n");
@@ -206,7 +206,7 @@ static const struct {
     {NULL, "No such file or directory"},
 };
 
-START_TEST(a_bad_one_changes_nothing)
+TEST_EACH(a_bad_one_changes_nothing, COUNT_OF(bad))
 {
     struct rig r;
     rig_open(&r, "log-level: debug\n");
@@ -236,7 +236,7 @@ START_TEST(a_bad_one_changes_nothing)
 }
 
 /* Neither a touch nor a first look is a change; the same settings in other words are reported. */
-START_TEST(the_content_counts)
+TEST(the_content_counts)
 {
     struct rig r;
     rig_open(&r, "log-level: debug\n");
@@ -252,7 +252,7 @@ START_TEST(the_content_counts)
     rig_close(&r);
 }
 
-START_TEST(on_the_way_out)
+TEST(on_the_way_out)
 {
     struct rig r;
     rig_open(&r, "log-level: debug\n");
@@ -265,7 +265,7 @@ START_TEST(on_the_way_out)
     rig_close(&r);
 }
 
-START_TEST(no_memory)
+TEST(no_memory)
 {
     bool hit = true;
     struct rig r;
@@ -284,20 +284,4 @@ START_TEST(no_memory)
         ck_assert(log_enabled(r.config.log_level));
     }
     rig_close(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("reload");
-    TCase *t = tcase_create("reload");
-    tcase_add_test(t, what_may_change);
-    tcase_add_test(t, the_document_is_the_table);
-    tcase_add_loop_test(t, merged, 0, COUNT_OF(merges));
-    tcase_add_test(t, a_signal_takes_the_file);
-    tcase_add_loop_test(t, a_bad_one_changes_nothing, 0, COUNT_OF(bad));
-    tcase_add_test(t, the_content_counts);
-    tcase_add_test(t, on_the_way_out);
-    tcase_add_test(t, no_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

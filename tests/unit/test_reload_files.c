@@ -5,7 +5,7 @@
 #define TURNS 2000
 
 /* Either the certificate or its key is missing at first, and is created later. */
-START_TEST(a_missing_file_that_appears)
+TEST_EACH(a_missing_file_that_appears, 2)
 {
     static const char *const missing[] = {"chain.crt", "chained.key"};
     struct rig r;
@@ -42,7 +42,7 @@ START_TEST(a_missing_file_that_appears)
 }
 
 /* The certificate is renewed under its name. Without a signal the program would notice later. */
-START_TEST(a_signal_takes_the_certificate)
+TEST(a_signal_takes_the_certificate)
 {
     struct rig r;
     struct err e = ERR_INIT;
@@ -124,7 +124,7 @@ static unsigned asks(struct rig *r)
     return status;
 }
 
-START_TEST(a_signal_takes_the_token_for_the_api_server)
+TEST(a_signal_takes_the_token_for_the_api_server)
 {
     struct rig r;
     struct err e = ERR_INIT;
@@ -151,7 +151,7 @@ START_TEST(a_signal_takes_the_token_for_the_api_server)
 
 /* A file that has changed must stay unchanged, here for an hour, before it is read: it may be
  * incomplete. */
-START_TEST(a_file_that_has_just_changed_is_not_read)
+TEST(a_file_that_has_just_changed_is_not_read)
 {
     struct rig r;
     rig_open_resting(&r, "log-level: debug\n", 3600000);
@@ -172,14 +172,7 @@ int main(void)
         certificates_remove();
         return EXIT_FAILURE;
     }
-    Suite *s = suite_create("reload_files");
-    TCase *t = tcase_create("reload_files");
-    tcase_add_loop_test(t, a_missing_file_that_appears, 0, 2);
-    tcase_add_test(t, a_signal_takes_the_certificate);
-    tcase_add_test(t, a_signal_takes_the_token_for_the_api_server);
-    tcase_add_test(t, a_file_that_has_just_changed_is_not_read);
-    suite_add_tcase(s, t);
-    int status = unit_main(s);
+    int status = unit_run();
     certificates_remove();
     return status;
 }

@@ -66,7 +66,7 @@ static const struct {
     {{MAIN(" 8 ")}, NULL, 8},
 };
 
-START_TEST(follows_the_formula)
+TEST_EACH(follows_the_formula, COUNT_OF(formula))
 {
     struct request r;
     struct err e = ERR_INIT;
@@ -185,7 +185,7 @@ static const struct {
      8},
 };
 
-START_TEST(says_what_it_refuses)
+TEST_EACH(says_what_it_refuses, COUNT_OF(refused))
 {
     struct request r;
     struct err e = ERR_INIT;
@@ -198,7 +198,7 @@ START_TEST(says_what_it_refuses)
 }
 
 /* Sizes and sums saturate, so no number of the largest ones can overflow. */
-START_TEST(no_number_of_containers_overflows)
+TEST(no_number_of_containers_overflows)
 {
     enum {
         MANY = 1 << 16
@@ -214,15 +214,4 @@ START_TEST(no_number_of_containers_overflows)
     ck_assert_int_eq(request_read(&pod, &r, NULL), ERR_RANGE);
     ck_assert_int_eq(r.mem, REQUEST_MEM_MAX);
     free(containers);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("request");
-    TCase *tc = tcase_create("request");
-    tcase_add_loop_test(tc, follows_the_formula, 0, COUNT_OF(formula));
-    tcase_add_loop_test(tc, says_what_it_refuses, 0, COUNT_OF(refused));
-    tcase_add_test(tc, no_number_of_containers_overflows);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

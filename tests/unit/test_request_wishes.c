@@ -72,7 +72,7 @@ static const struct {
      {.mem = 8, .lasting_mem = 8, .cores = 200, .lasting_cores = 200, .cards = 2, .n_demands = 1}},
 };
 
-START_TEST(reads_what_is_asked_for)
+TEST_EACH(reads_what_is_asked_for, COUNT_OF(good))
 {
     struct request r;
     struct err e = ERR_INIT;
@@ -200,7 +200,7 @@ static const struct {
      "container \"m\": nvidia.com/gpu: \"-1\" is negative"},
 };
 
-START_TEST(names_what_contradicts)
+TEST_EACH(names_what_contradicts, COUNT_OF(bad))
 {
     struct request r;
     struct err e = ERR_INIT;
@@ -230,7 +230,7 @@ static const struct {
     {LIMIT_WISH_ITEMS + 1, LIMIT_WISH_BYTES, "has 129 items: 128 at most"},
 };
 
-START_TEST(a_list_of_wishes_has_a_ceiling)
+TEST_EACH(a_list_of_wishes_has_a_ceiling, COUNT_OF(lists))
 {
     static char text[250000];
     struct str list = list_of(text, lists[_i].n, lists[_i].bytes);
@@ -251,7 +251,7 @@ START_TEST(a_list_of_wishes_has_a_ceiling)
 }
 
 /* No two containers have the same index; else a card would be written for the wrong one. */
-START_TEST(no_container_behind_the_last_index)
+TEST_EACH(no_container_behind_the_last_index, 6)
 {
     static const struct {
         enum container_kind kind;
@@ -277,7 +277,7 @@ START_TEST(no_container_behind_the_last_index)
         ck_assert_str_eq(e.text, "container \"c\": it comes after more than 65534 others");
 }
 
-START_TEST(no_more_containers_than_there_is_room_for)
+TEST(no_more_containers_than_there_is_room_for)
 {
     struct container_view c[REQUEST_DEMANDS_MAX + 1];
     struct pod_view pod = {.containers = c, .n_containers = COUNT_OF(c)};
@@ -293,7 +293,7 @@ START_TEST(no_more_containers_than_there_is_room_for)
     ck_assert_int_eq(request_read(&pod, &r, NULL), OK);
 }
 
-START_TEST(copies_are_equal_and_differences_are_seen)
+TEST_EACH(copies_are_equal_and_differences_are_seen, COUNT_OF(good))
 {
     struct request a;
     struct request b;
@@ -321,7 +321,7 @@ START_TEST(copies_are_equal_and_differences_are_seen)
 }
 
 /* All in one table, each twice: equal requests share a copy, different ones do not. */
-START_TEST(who_asks_alike_shares_a_copy)
+TEST(who_asks_alike_shares_a_copy)
 {
     const struct request *taken[2 * COUNT_OF(good)];
     struct intern_table table;
@@ -358,7 +358,7 @@ static enum errc take_and_give(void *ctx)
     return whole ? OK : ERR_NOMEM;
 }
 
-START_TEST(a_shared_copy_without_memory)
+TEST(a_shared_copy_without_memory)
 {
     struct request r;
     ck_assert_int_eq(request_read(&good[0].pod, &r, NULL), OK);
@@ -375,7 +375,7 @@ static const struct pod_view annotated[] = {
         .annotation_bytes = LIMIT_ANNOTATIONS_API_BYTES),
 };
 
-START_TEST(annotations_leave_room_for_those_of_a_binding)
+TEST_EACH(annotations_leave_room_for_those_of_a_binding, COUNT_OF(annotated))
 {
     struct request r;
     struct err e = ERR_INIT;
@@ -383,29 +383,11 @@ START_TEST(annotations_leave_room_for_those_of_a_binding)
     ck_assert(request_wants(&r));
 }
 
-START_TEST(only_memory_of_one_card_is_plain)
+TEST_EACH(only_memory_of_one_card_is_plain, COUNT_OF(good))
 {
     static const bool plain[COUNT_OF(good)] = {[0] = true,  [7] = true,  [14] = true, [15] = true,
                                                [16] = true, [17] = true, [18] = true, [19] = true};
     struct request r;
     ck_assert_int_eq(request_read(&good[_i].pod, &r, NULL), OK);
     ck_assert(request_plain(&r) == plain[_i]);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("request_wishes");
-    TCase *tc = tcase_create("request_wishes");
-    tcase_add_test(tc, who_asks_alike_shares_a_copy);
-    tcase_add_test(tc, a_shared_copy_without_memory);
-    tcase_add_loop_test(tc, reads_what_is_asked_for, 0, COUNT_OF(good));
-    tcase_add_loop_test(tc, names_what_contradicts, 0, COUNT_OF(bad));
-    tcase_add_loop_test(tc, a_list_of_wishes_has_a_ceiling, 0, COUNT_OF(lists));
-    tcase_add_loop_test(tc, no_container_behind_the_last_index, 0, 6);
-    tcase_add_test(tc, no_more_containers_than_there_is_room_for);
-    tcase_add_loop_test(tc, copies_are_equal_and_differences_are_seen, 0, COUNT_OF(good));
-    tcase_add_loop_test(tc, annotations_leave_room_for_those_of_a_binding, 0, COUNT_OF(annotated));
-    tcase_add_loop_test(tc, only_memory_of_one_card_is_plain, 0, COUNT_OF(good));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

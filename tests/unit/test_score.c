@@ -42,7 +42,7 @@ static int order(uint64_t a, uint64_t b)
     return a > b ? 1 : a < b ? -1 : 0;
 }
 
-START_TEST(orders_two_nodes)
+TEST_EACH(orders_two_nodes, COUNT_OF(pairs))
 {
     struct node a = sized(pairs[_i].used[0], pairs[_i].total[0]);
     struct node b = sized(pairs[_i].used[1], pairs[_i].total[1]);
@@ -57,7 +57,7 @@ START_TEST(orders_two_nodes)
 }
 
 /* Compared with cross products, which need no rounding. */
-START_TEST(is_exact_below_the_bound)
+TEST(is_exact_below_the_bound)
 {
     uint64_t state = seeded_setting("CARDPACK_SEED", 7);
     for (int i = 0; i < 200000; i++) {
@@ -79,14 +79,4 @@ START_TEST(is_exact_below_the_bound)
         ck_assert_int_eq(order(scores[0][0], scores[0][1]), order(left, right));
         ck_assert_int_eq(order(scores[1][0], scores[1][1]), order(right, left));
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("score");
-    TCase *tc = tcase_create("score");
-    suite_add_tcase(s, tc);
-    tcase_add_loop_test(tc, orders_two_nodes, 0, (int)COUNT_OF(pairs));
-    tcase_add_test(tc, is_exact_below_the_bound);
-    return unit_main(s);
 }

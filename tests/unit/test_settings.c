@@ -20,7 +20,7 @@ static enum errc parse(const char *const *args, const struct settings_env *env,
     return settings_parse(n, argv, env, ret, e);
 }
 
-START_TEST(defaults)
+TEST(defaults)
 {
     struct err e = ERR_INIT;
     struct settings s;
@@ -49,7 +49,7 @@ START_TEST(defaults)
     ck_assert(settings_has_card(&s, 7, STR("GPU-1")));
 }
 
-START_TEST(every_flag)
+TEST(every_flag)
 {
     struct err e = ERR_INIT;
     struct settings s;
@@ -175,7 +175,7 @@ static const struct {
     {"--", "\"--\" is not a flag; --help lists all"},
 };
 
-START_TEST(a_bad_flag)
+TEST_EACH(a_bad_flag, COUNT_OF(bad))
 {
     struct err e = ERR_INIT;
     struct settings s = {.port = 1};
@@ -186,7 +186,7 @@ START_TEST(a_bad_flag)
     ck_assert_uint_eq(s.port, 1);
 }
 
-START_TEST(other_mistakes)
+TEST(other_mistakes)
 {
     struct err e = ERR_INIT;
     struct settings s;
@@ -205,7 +205,7 @@ START_TEST(other_mistakes)
     ck_assert_str_eq(e.text, "environment LOG_LEVEL: \"5\": must be debug, info, warn or error");
 }
 
-START_TEST(actions)
+TEST(actions)
 {
     struct err e = ERR_INIT;
     struct settings s;
@@ -287,25 +287,11 @@ static const char usage[] =
     "  DP_ENABLE_HEALTHCHECKS\n"
     "      XIDs that make a card unhealthy nevertheless\n";
 
-START_TEST(the_whole_help)
+TEST(the_whole_help)
 {
     struct buf out;
     buf_init(&out, 65536);
     settings_usage(&out);
     ck_assert_str_eq(buf_cstr(&out), usage);
     buf_done(&out);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("settings");
-    TCase *c = tcase_create("settings");
-    tcase_add_test(c, defaults);
-    tcase_add_test(c, every_flag);
-    tcase_add_loop_test(c, a_bad_flag, 0, (int)COUNT_OF(bad));
-    tcase_add_test(c, other_mistakes);
-    tcase_add_test(c, actions);
-    tcase_add_test(c, the_whole_help);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

@@ -36,7 +36,7 @@ static const struct shape others[] = {
     {.cpu = 8, .mem = 1000, .cards = 1, .percent = 20, .cores = 30, .models = STR("A100")},
 };
 
-START_TEST(each_field_makes_another_shape)
+TEST_EACH(each_field_makes_another_shape, COUNT_OF(others))
 {
     shapes_add(&s, &base);
     shapes_add(&s, &others[_i]);
@@ -47,7 +47,7 @@ START_TEST(each_field_makes_another_shape)
     ck_assert_uint_eq(s.arrivals, 4);
 }
 
-START_TEST(a_pod_with_a_long_list_of_models_is_not_counted)
+TEST(a_pod_with_a_long_list_of_models_is_not_counted)
 {
     char models[SHAPE_MODELS_MAX + 1];
     struct shape x = base;
@@ -62,7 +62,7 @@ START_TEST(a_pod_with_a_long_list_of_models_is_not_counted)
 }
 
 /* The table has its own copy of the models. */
-START_TEST(equal_pods_are_one_shape)
+TEST(equal_pods_are_one_shape)
 {
     char models[] = "A100";
     struct shape x = base;
@@ -79,7 +79,7 @@ START_TEST(equal_pods_are_one_shape)
 
 /* Against the sum of the powers of two, over several changes of the unit: one comes after some
  * 400,000 pods. */
-START_TEST(a_pod_counts_half_after_the_half_life)
+TEST(a_pod_counts_half_after_the_half_life)
 {
     double first = 0;
     double second = 0;
@@ -119,7 +119,7 @@ static bool knows(int64_t cpu)
     return false;
 }
 
-START_TEST(a_full_table_loses_the_rarest)
+TEST(a_full_table_loses_the_rarest)
 {
     struct shape x = {.cards = 1, .mem = 1, .models = STR("T4")};
     for (int round = 0; round < 2; round++) {
@@ -168,12 +168,12 @@ static const struct {
     {{.cards = 1, .mem = REQUEST_MEM_MAX}, REQUEST_MEM_MAX, 100},
 };
 
-START_TEST(hundredths_of_a_card)
+TEST_EACH(hundredths_of_a_card, COUNT_OF(sizes))
 {
     ck_assert_uint_eq(shape_steps(&sizes[_i].shape, sizes[_i].total), sizes[_i].steps);
 }
 
-START_TEST(the_shape_of_a_request)
+TEST(the_shape_of_a_request)
 {
     struct request r = {.mem = 30,
                         .cores = 60,
@@ -210,7 +210,7 @@ static enum errc add_or_fail(void *ctx)
     return code;
 }
 
-START_TEST(without_memory_a_pod_is_not_counted)
+TEST(without_memory_a_pod_is_not_counted)
 {
     ck_assert_uint_eq(fail_alloc_each(add_or_fail, NULL), 1);
     /* Nor when the table is full: the shape that would give way stays. */
@@ -226,18 +226,8 @@ START_TEST(without_memory_a_pod_is_not_counted)
 
 int main(void)
 {
-    Suite *suite = suite_create("shapes");
-    TCase *tc = tcase_create("shapes");
+    TCase *tc = unit_case("shapes");
     tcase_set_timeout(tc, 0);
     tcase_add_checked_fixture(tc, NULL, tear_down);
-    tcase_add_loop_test(tc, each_field_makes_another_shape, 0, COUNT_OF(others));
-    tcase_add_test(tc, a_pod_with_a_long_list_of_models_is_not_counted);
-    tcase_add_test(tc, equal_pods_are_one_shape);
-    tcase_add_test(tc, a_pod_counts_half_after_the_half_life);
-    tcase_add_test(tc, a_full_table_loses_the_rarest);
-    tcase_add_loop_test(tc, hundredths_of_a_card, 0, COUNT_OF(sizes));
-    tcase_add_test(tc, the_shape_of_a_request);
-    tcase_add_test(tc, without_memory_a_pod_is_not_counted);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -95,7 +95,7 @@ static void give(const struct roster_pod *p, const struct card_list *has)
     roster_truth_end(&r, true);
 }
 
-START_TEST(by_the_request)
+TEST_EACH(by_the_request, COUNT_OF(asks))
 {
     const struct ask *q = &asks[_i];
     const struct roster_pod *p = pod_of(q, NULL, 0);
@@ -111,7 +111,7 @@ START_TEST(by_the_request)
 }
 
 /* The size of a card is not known yet: a limit would be too small, and none is ever raised. */
-START_TEST(a_card_of_unknown_size)
+TEST_EACH(a_card_of_unknown_size, 3)
 {
     static const struct card_list has[] = {{1, {3}}, {2, {0, 3}}, {2, {3, 7}}};
     const struct roster_card more[] = {{0, 40}, {3, 20}, {7, 30}};
@@ -126,7 +126,7 @@ START_TEST(a_card_of_unknown_size)
 }
 
 /* Without the checkpoint the annotations say which cards; it counts more than they do. */
-START_TEST(by_the_annotations)
+TEST(by_the_annotations)
 {
     const struct grant_view grants[] = {{0, 0, 4}, {0, 1, 4}};
     const struct card_list has = {2, {1, 2}};
@@ -146,7 +146,7 @@ START_TEST(by_the_annotations)
     ck_assert(card_list_equal(&share.cards, &(struct card_list){2, {0, 1}}));
 }
 
-START_TEST(without_cards)
+TEST(without_cards)
 {
     struct card_share share;
     const struct roster_pod *p = pod_of(&asks[0], NULL, 0);
@@ -156,7 +156,7 @@ START_TEST(without_cards)
 }
 
 /* The scheduler refuses such a request; a limit that is too small would be wrong nevertheless. */
-START_TEST(a_part_that_does_not_divide)
+TEST(a_part_that_does_not_divide)
 {
     const struct card_list cards = {2, {1, 2}};
     const struct demand d = {.mem = 7, .cores = 5};
@@ -168,14 +168,7 @@ START_TEST(a_part_that_does_not_divide)
 
 int main(void)
 {
-    Suite *s = suite_create("share");
-    TCase *c = tcase_create("share");
+    TCase *c = unit_case("share");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_loop_test(c, by_the_request, 0, COUNT_OF(asks));
-    tcase_add_loop_test(c, a_card_of_unknown_size, 0, 3);
-    tcase_add_test(c, by_the_annotations);
-    tcase_add_test(c, without_cards);
-    tcase_add_test(c, a_part_that_does_not_divide);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -27,7 +27,7 @@ static enum errc parse(const char *line, char *words, size_t size, struct sim_ar
     return sim_args_parse(argc, argv, ret, e);
 }
 
-START_TEST(accepts_all_flags_of_replay)
+TEST(accepts_all_flags_of_replay)
 {
     char words[512];
     struct sim_args a;
@@ -48,7 +48,7 @@ START_TEST(accepts_all_flags_of_replay)
     ck_assert_int_eq(a.ties, SIM_TIES_POD);
 }
 
-START_TEST(has_defaults)
+TEST(has_defaults)
 {
     char words[512];
     struct sim_args a;
@@ -62,7 +62,7 @@ START_TEST(has_defaults)
     ck_assert_uint_eq(a.first_seed, 1);
 }
 
-START_TEST(reads_loads)
+TEST(reads_loads)
 {
     char words[512];
     struct sim_args a;
@@ -75,7 +75,7 @@ START_TEST(reads_loads)
     ck_assert_double_eq(a.loads[2], 2.5);
 }
 
-START_TEST(helps)
+TEST(helps)
 {
     char words[512];
     struct sim_args a;
@@ -110,7 +110,7 @@ static void check_offered(struct str script, const char *flag)
     }
 }
 
-START_TEST(completes)
+TEST(completes)
 {
     char words[512];
     char bytes[16384];
@@ -179,25 +179,11 @@ static const struct {
     {"replay --cluster c --policy bestfit", "--policy: bestfit is for traces only"},
 };
 
-START_TEST(refuses)
+TEST_EACH(refuses, COUNT_OF(bad))
 {
     char words[512];
     struct sim_args a;
     struct err e = ERR_INIT;
     ck_assert_int_ne(parse(bad[_i].line, words, sizeof(words), &a, &e), OK);
     ck_assert_str_eq(e.text, bad[_i].error);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("sim_args");
-    TCase *t = tcase_create("args");
-    tcase_add_test(t, accepts_all_flags_of_replay);
-    tcase_add_test(t, has_defaults);
-    tcase_add_test(t, reads_loads);
-    tcase_add_test(t, helps);
-    tcase_add_test(t, completes);
-    tcase_add_loop_test(t, refuses, 0, COUNT_OF(bad));
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

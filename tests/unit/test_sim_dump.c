@@ -54,7 +54,7 @@ static enum errc read_text(const char *text, struct arena *a, struct sim_workloa
     return code == OK ? sim_workload_measure(ret, e) : code;
 }
 
-START_TEST(reads_a_cluster)
+TEST(reads_a_cluster)
 {
     struct arena a;
     struct sim_workload w;
@@ -79,7 +79,7 @@ START_TEST(reads_a_cluster)
 }
 
 /* What is on a node stays there, whatever else is wrong with its pod. */
-START_TEST(keeps_a_bound_pod_that_is_not_valid)
+TEST(keeps_a_bound_pod_that_is_not_valid)
 {
     struct arena a;
     struct sim_workload w;
@@ -101,7 +101,7 @@ START_TEST(keeps_a_bound_pod_that_is_not_valid)
     arena_done(&a);
 }
 
-START_TEST(reads_yaml)
+TEST(reads_yaml)
 {
     struct arena a;
     struct sim_workload w;
@@ -117,7 +117,7 @@ START_TEST(reads_yaml)
 }
 
 /* The pods are on their cards, and the one without a card keeps its cores. */
-START_TEST(holds_the_pods_that_are_there)
+TEST(holds_the_pods_that_are_there)
 {
     struct arena a;
     struct sim_workload w;
@@ -164,7 +164,7 @@ static const char kinds[] =
                                                                                 "\"nvidia.com/"
                                                                                 "gpu\":\"1\"") "]}";
 
-START_TEST(replays_every_kind_of_request)
+TEST(replays_every_kind_of_request)
 {
     struct arena a;
     struct sim_workload w;
@@ -199,7 +199,7 @@ static const struct {
      "c.json: object 1: metadata: expected an object, got a list at offset 25"},
 };
 
-START_TEST(refuses_what_is_no_cluster)
+TEST_EACH(refuses_what_is_no_cluster, COUNT_OF(bad))
 {
     struct arena a;
     struct sim_workload w;
@@ -231,7 +231,7 @@ static const struct {
     {"17", 0, 0, "Insufficient GPU Memory in one device", 2},
 };
 
-START_TEST(fits_until_something_stops_it)
+TEST_EACH(fits_until_something_stops_it, COUNT_OF(fits))
 {
     struct arena a;
     struct sim_workload w;
@@ -282,7 +282,7 @@ static const struct {
     {"cards=4,card-memory=8", 1, 0},
 };
 
-START_TEST(grows_until_the_pods_run)
+TEST_EACH(grows_until_the_pods_run, COUNT_OF(grows))
 {
     struct arena a;
     struct sim_workload w;
@@ -312,7 +312,7 @@ static const struct {
     {"memory=x", "--add: memory: \"x\" is not a whole number up to 70368744177664"},
 };
 
-START_TEST(refuses_bad_nodes_to_add)
+TEST_EACH(refuses_bad_nodes_to_add, COUNT_OF(bad_adds))
 {
     struct arena a;
     struct sim_node add;
@@ -321,21 +321,4 @@ START_TEST(refuses_bad_nodes_to_add)
     ck_assert_int_ne(grow_read_node(str_of(bad_adds[_i].add), &a, &add, &e), OK);
     ck_assert_str_eq(e.text, bad_adds[_i].error);
     arena_done(&a);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("sim_dump");
-    TCase *t = tcase_create("dump");
-    tcase_add_test(t, reads_a_cluster);
-    tcase_add_test(t, keeps_a_bound_pod_that_is_not_valid);
-    tcase_add_test(t, reads_yaml);
-    tcase_add_test(t, holds_the_pods_that_are_there);
-    tcase_add_test(t, replays_every_kind_of_request);
-    tcase_add_loop_test(t, refuses_what_is_no_cluster, 0, COUNT_OF(bad));
-    tcase_add_loop_test(t, fits_until_something_stops_it, 0, COUNT_OF(fits));
-    tcase_add_loop_test(t, grows_until_the_pods_run, 0, COUNT_OF(grows));
-    tcase_add_loop_test(t, refuses_bad_nodes_to_add, 0, COUNT_OF(bad_adds));
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

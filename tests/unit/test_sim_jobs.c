@@ -58,7 +58,7 @@ static enum errc scene_play(struct scene *s, uint32_t width, struct err *e)
 
 static const uint32_t widths[] = {1, 2, 3, 64};
 
-START_TEST(takes_results_in_order)
+TEST_EACH(takes_results_in_order, COUNT_OF(widths))
 {
     struct err e = ERR_INIT;
     struct scene s = {.bad = N, .bytes = 100000}; /* more than a pipe holds */
@@ -75,7 +75,7 @@ static const struct {
     {SIGUSR2, "job 5: its process was ended by signal 12"},
 };
 
-START_TEST(names_the_job_that_fails)
+TEST_EACH(names_the_job_that_fails, COUNT_OF(failures))
 {
     struct err e = ERR_INIT;
     struct scene s = {.bad = 5, .how = failures[_i].how, .bytes = 10};
@@ -84,21 +84,10 @@ START_TEST(names_the_job_that_fails)
     ck_assert_uint_le(s.taken, 5);
 }
 
-START_TEST(refuses_a_result_that_is_too_large)
+TEST(refuses_a_result_that_is_too_large)
 {
     struct err e = ERR_INIT;
     struct scene s = {.bad = N, .bytes = 5 * MIB};
     ck_assert_int_ne(scene_play(&s, 1, &e), OK);
     ck_assert_str_eq(e.text, "job 0: the result is too large");
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("sim_jobs");
-    TCase *t = tcase_create("jobs");
-    tcase_add_loop_test(t, takes_results_in_order, 0, COUNT_OF(widths));
-    tcase_add_loop_test(t, names_the_job_that_fails, 0, COUNT_OF(failures));
-    tcase_add_test(t, refuses_a_result_that_is_too_large);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

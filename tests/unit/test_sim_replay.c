@@ -32,7 +32,7 @@ static void run_replay(struct run *r)
 #define ck_assert_near(a, b) ck_assert_double_eq_tol((a), (b), 1e-9)
 
 /* Two cards. A half card, then both cards, which do not fit any more, then one card. */
-START_TEST(has_the_figures_of_each_arrival)
+TEST(has_the_figures_of_each_arrival)
 {
     struct run r;
     run_open(&r, NODE_HEADS "n,64000,1024,2,T4\n",
@@ -53,7 +53,7 @@ START_TEST(has_the_figures_of_each_arrival)
 }
 
 /* Each pod is 0.2 %: 0.2 and 0.4 round to 0; 0.6 to 1.4 round to 1, and their mean is 1. */
-START_TEST(means_all_arrivals_that_round_to_a_percent)
+TEST(means_all_arrivals_that_round_to_a_percent)
 {
     struct run r;
     run_open(&r, NODE_HEADS "n,64000,1024,10,T4\n", POD_HEADS "a,1,1,1,20,\n", "binpack");
@@ -67,7 +67,7 @@ START_TEST(means_all_arrivals_that_round_to_a_percent)
 }
 
 /* Copies follow until the next one would pass the sum; for it a pod counts with one card. */
-START_TEST(copies_pods_up_to_the_wanted_part)
+TEST(copies_pods_up_to_the_wanted_part)
 {
     struct run r;
     run_open(&r, NODE_HEADS "n,64000,1024,4,T4\n", POD_HEADS "a,1,1,2,1000,\n", "binpack");
@@ -80,7 +80,7 @@ START_TEST(copies_pods_up_to_the_wanted_part)
     arena_done(&r.arena);
 }
 
-START_TEST(leaves_out_pods_above_it)
+TEST(leaves_out_pods_above_it)
 {
     struct run r;
     run_open(&r, NODE_HEADS "n,64000,1024,4,T4\n",
@@ -94,7 +94,7 @@ START_TEST(leaves_out_pods_above_it)
 }
 
 /* One node has the cores, the other the model: each reason to refuse a pod. */
-START_TEST(respects_cpu_memory_and_models)
+TEST(respects_cpu_memory_and_models)
 {
     struct run r;
     run_open(&r, NODE_HEADS "few,1000,64,8,T4\nmany,64000,4096,8,G2\nbare,64000,4096,0,\n",
@@ -150,7 +150,7 @@ static const char *const policies[] = {"binpack", "spread", "bestfit"};
 
 /* Pods arrive and leave at random, with every invariant checked after each event: what is allocated
  * is the sum of the pods that run, and in the end nothing. */
-START_TEST(keeps_count_of_what_runs)
+TEST_EACH(keeps_count_of_what_runs, COUNT_OF(policies))
 {
     struct run r;
     struct world w;
@@ -195,7 +195,7 @@ START_TEST(keeps_count_of_what_runs)
 
 /* What is remembered of a node is what an evaluation says: without the memos the run is the same.
  */
-START_TEST(is_the_same_without_memos)
+TEST_EACH(is_the_same_without_memos, COUNT_OF(policies))
 {
     struct run r;
     struct world a;
@@ -223,7 +223,7 @@ START_TEST(is_the_same_without_memos)
     arena_done(&r.arena);
 }
 
-START_TEST(repeats_by_seed)
+TEST(repeats_by_seed)
 {
     struct run r;
     run_open_random(&r, 12, 80, "binpack");
@@ -266,7 +266,7 @@ static void run_some(struct run *r, struct world *w, uint64_t seed)
 
 /* The seed is that of the cache's maps, too; in the daemon it is drawn when the process starts.
  * Last digits that differ become other places some pods later. */
-START_TEST(prices_do_not_depend_on_the_order_of_a_map)
+TEST(prices_do_not_depend_on_the_order_of_a_map)
 {
     struct run r;
     struct world a;
@@ -320,7 +320,7 @@ static double mean_allocated(const char *nodes, const char *pods, const char *po
 }
 
 /* Where there is little to learn from, nothing is lost by learning. */
-START_TEST(bid_price_on_tiny_clusters)
+TEST_EACH(bid_price_on_tiny_clusters, COUNT_OF(tiny))
 {
     double bid_price = mean_allocated(tiny[_i].nodes, tiny[_i].pods, "bid-price");
     double binpack = mean_allocated(tiny[_i].nodes, tiny[_i].pods, "binpack");
@@ -329,7 +329,7 @@ START_TEST(bid_price_on_tiny_clusters)
                   binpack, fgd);
 }
 
-START_TEST(pods_arrive_in_the_order_of_the_file)
+TEST(pods_arrive_in_the_order_of_the_file)
 {
     struct run r;
     struct buf places;
@@ -355,7 +355,7 @@ static struct churn_result run_churn(struct run *r, double load)
 
 /* Pods of a tenth of a card on 40 cards: a loss system with 400 places, whose share of lost pods is
  * Erlang's B. At 300 it is below 10^-8, at 400 it is 0.0387, at 800 it is 0.5023. */
-START_TEST(churn_is_a_loss_system)
+TEST(churn_is_a_loss_system)
 {
     struct run r;
     run_open(&r,
@@ -381,7 +381,7 @@ START_TEST(churn_is_a_loss_system)
     arena_done(&r.arena);
 }
 
-START_TEST(churn_keeps_every_card_in_its_size)
+TEST_EACH(churn_keeps_every_card_in_its_size, COUNT_OF(policies))
 {
     struct run r;
     run_open_random(&r, 4, 40, policies[_i]);
@@ -393,7 +393,7 @@ START_TEST(churn_keeps_every_card_in_its_size)
     arena_done(&r.arena);
 }
 
-START_TEST(refuses_pods_without_cards)
+TEST(refuses_pods_without_cards)
 {
     struct run r;
     struct err e = ERR_INIT;
@@ -441,7 +441,7 @@ static enum errc trace_scenario(void *ctx)
     return code;
 }
 
-START_TEST(says_that_memory_lacks)
+TEST(says_that_memory_lacks)
 {
     struct run r;
     /* No models: a shape with models that finds no memory is not learned, which is no error. */
@@ -455,7 +455,7 @@ START_TEST(says_that_memory_lacks)
 
 /* ---- bestfit ---- */
 
-START_TEST(bestfit_has_the_published_score)
+TEST(bestfit_has_the_published_score)
 {
     struct node n = {.total = 8000, .used = 2000};
     struct sim_shape s = {.mem = 1000, .request = {.host = {.cpu = 8000}}};
@@ -473,25 +473,7 @@ START_TEST(bestfit_has_the_published_score)
 
 int main(void)
 {
-    Suite *s = suite_create("sim_replay");
-    TCase *t = tcase_create("replay");
+    TCase *t = unit_case("replay");
     tcase_set_timeout(t, 0);
-    tcase_add_loop_test(t, bid_price_on_tiny_clusters, 0, COUNT_OF(tiny));
-    tcase_add_test(t, has_the_figures_of_each_arrival);
-    tcase_add_test(t, means_all_arrivals_that_round_to_a_percent);
-    tcase_add_test(t, copies_pods_up_to_the_wanted_part);
-    tcase_add_test(t, leaves_out_pods_above_it);
-    tcase_add_test(t, respects_cpu_memory_and_models);
-    tcase_add_loop_test(t, keeps_count_of_what_runs, 0, COUNT_OF(policies));
-    tcase_add_loop_test(t, is_the_same_without_memos, 0, COUNT_OF(policies));
-    tcase_add_test(t, repeats_by_seed);
-    tcase_add_test(t, prices_do_not_depend_on_the_order_of_a_map);
-    tcase_add_test(t, pods_arrive_in_the_order_of_the_file);
-    tcase_add_test(t, churn_is_a_loss_system);
-    tcase_add_loop_test(t, churn_keeps_every_card_in_its_size, 0, COUNT_OF(policies));
-    tcase_add_test(t, refuses_pods_without_cards);
-    tcase_add_test(t, says_that_memory_lacks);
-    tcase_add_test(t, bestfit_has_the_published_score);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 /* xoshiro256** of a known state, computed by the authors' program. */
-START_TEST(test_is_the_published_generator)
+TEST(test_is_the_published_generator)
 {
     struct rng r = {.state = {1, 2, 3, 4}};
     ck_assert_uint_eq(rng_next(&r), UINT64_C(11520));
@@ -12,7 +12,7 @@ START_TEST(test_is_the_published_generator)
     ck_assert_uint_eq(rng_next(&r), UINT64_C(1215971899390074240));
 }
 
-START_TEST(test_repeats_by_seed_and_stream)
+TEST(test_repeats_by_seed_and_stream)
 {
     struct rng a;
     struct rng b;
@@ -30,7 +30,7 @@ START_TEST(test_repeats_by_seed_and_stream)
     }
 }
 
-START_TEST(test_draws_each_number_equally_often)
+TEST(test_draws_each_number_equally_often)
 {
     struct rng r;
     unsigned counts[6] = {0};
@@ -43,7 +43,7 @@ START_TEST(test_draws_each_number_equally_often)
 }
 
 /* Each of the six orders of three items, as often as the others. */
-START_TEST(test_shuffles_into_each_order)
+TEST(test_shuffles_into_each_order)
 {
     struct rng r;
     unsigned counts[27] = {0};
@@ -62,7 +62,7 @@ START_TEST(test_shuffles_into_each_order)
     ck_assert_uint_eq(orders, 6);
 }
 
-START_TEST(test_exponential_has_its_mean)
+TEST(test_exponential_has_its_mean)
 {
     struct rng r;
     double sum = 0;
@@ -73,17 +73,4 @@ START_TEST(test_exponential_has_its_mean)
         sum += x;
     }
     ck_assert_double_eq_tol(sum / 100000, 2.5, 0.03);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("sim_rng");
-    TCase *t = tcase_create("rng");
-    tcase_add_test(t, test_is_the_published_generator);
-    tcase_add_test(t, test_repeats_by_seed_and_stream);
-    tcase_add_test(t, test_draws_each_number_equally_often);
-    tcase_add_test(t, test_shuffles_into_each_order);
-    tcase_add_test(t, test_exponential_has_its_mean);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

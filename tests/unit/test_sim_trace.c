@@ -3,7 +3,7 @@
 
 #include "core/state/node.h"
 
-START_TEST(reads_nodes_and_pods)
+TEST(reads_nodes_and_pods)
 {
     struct arena a;
     struct sim_workload w;
@@ -43,7 +43,7 @@ START_TEST(reads_nodes_and_pods)
     arena_done(&a);
 }
 
-START_TEST(reads_pods_without_models)
+TEST(reads_pods_without_models)
 {
     struct arena a;
     struct sim_workload w;
@@ -77,7 +77,7 @@ static const struct {
     {NODE_HEADS "n,1,1,1,T4\nn,1,1,1,T4\n", "f.csv: two nodes are named \"n\""},
 };
 
-START_TEST(refuses_bad_nodes)
+TEST_EACH(refuses_bad_nodes, COUNT_OF(bad_nodes))
 {
     struct arena a;
     struct sim_workload w = {.n_nodes = 0};
@@ -111,7 +111,7 @@ static const struct {
      "f.csv:2: gpu_spec: \"T*\" must be names of models with | between them"},
 };
 
-START_TEST(refuses_bad_pods)
+TEST_EACH(refuses_bad_pods, COUNT_OF(bad_pods))
 {
     struct arena a;
     struct sim_workload w = {.n_nodes = 0};
@@ -123,7 +123,7 @@ START_TEST(refuses_bad_pods)
 }
 
 /* As many as meet in the table of shapes. */
-START_TEST(tells_shapes_apart)
+TEST(tells_shapes_apart)
 {
     struct arena a;
     struct sim_workload w = {.n_nodes = 0};
@@ -147,7 +147,7 @@ START_TEST(tells_shapes_apart)
     arena_done(&a);
 }
 
-START_TEST(refuses_nodes_without_cards)
+TEST(refuses_nodes_without_cards)
 {
     struct arena a;
     struct sim_workload w = {.n_nodes = 0};
@@ -160,7 +160,7 @@ START_TEST(refuses_nodes_without_cards)
 }
 
 /* A file that the arena has no room for fails, and not half of it is taken. */
-START_TEST(refuses_more_than_its_memory)
+TEST(refuses_more_than_its_memory)
 {
     struct err e = ERR_INIT;
     bool fits = false;
@@ -176,19 +176,4 @@ START_TEST(refuses_more_than_its_memory)
         arena_done(&a);
         ck_assert_uint_lt(room, 64 * KIB);
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("sim_trace");
-    TCase *t = tcase_create("trace");
-    tcase_add_test(t, reads_nodes_and_pods);
-    tcase_add_test(t, reads_pods_without_models);
-    tcase_add_loop_test(t, refuses_bad_nodes, 0, COUNT_OF(bad_nodes));
-    tcase_add_loop_test(t, refuses_bad_pods, 0, COUNT_OF(bad_pods));
-    tcase_add_test(t, tells_shapes_apart);
-    tcase_add_test(t, refuses_nodes_without_cards);
-    tcase_add_test(t, refuses_more_than_its_memory);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

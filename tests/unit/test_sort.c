@@ -46,7 +46,7 @@ static void sort_some(uint32_t *items, uint32_t n, struct keys *k, uint32_t move
 
 /* Same result as libc's qsort, for few and many different keys, in any order, ascending and
  * descending; with a bounded number of comparisons. */
-START_TEST(sorts_as_libc)
+TEST_EACH(sorts_as_libc, COUNT_OF(lengths))
 {
     static struct keys k;
     static uint32_t items[MOST];
@@ -75,13 +75,4 @@ START_TEST(sorts_as_libc)
             ck_assert_uint_eq(items[i], (uint32_t)expected[i]);
         ck_assert_uint_le(asked, n <= 16 ? 120 : 2 * n * 12);
     }
-}
-
-int main(void)
-{
-    Suite *s = suite_create("sort");
-    TCase *tc = tcase_create("sort");
-    suite_add_tcase(s, tc);
-    tcase_add_loop_test(tc, sorts_as_libc, 0, (int)COUNT_OF(lengths));
-    return unit_main(s);
 }

@@ -86,7 +86,7 @@ static void load(struct specs *s)
     ck_assert_ok(specs_load(s, &e), &e);
 }
 
-START_TEST(test_ids)
+TEST(test_ids)
 {
     char id[SPECS_ID_BYTES + 1];
     specs_make_id(1, 2, id);
@@ -95,7 +95,7 @@ START_TEST(test_ids)
     ck_assert_str_eq(id, ID_B);
 }
 
-START_TEST(test_write_and_read)
+TEST(test_write_and_read)
 {
     struct specs s;
     struct stat st;
@@ -127,7 +127,7 @@ START_TEST(test_write_and_read)
 }
 
 /* What is not a spec of ours is left alone; what pretends to be is removed. */
-START_TEST(test_other_files)
+TEST(test_other_files)
 {
     struct specs s;
     static const char *const others[] = {"nvidia.json", OURS "x.json", OURS ID_B ".yaml",
@@ -146,7 +146,7 @@ START_TEST(test_other_files)
 }
 
 /* A link in the way is replaced, and its target is not written to. */
-START_TEST(test_links)
+TEST(test_links)
 {
     struct specs s;
     struct stat st;
@@ -176,7 +176,7 @@ static void fails(const char *at, const char *why, enum errc expected)
     specs_done(&s);
 }
 
-START_TEST(test_failures)
+TEST(test_failures)
 {
     char other[128];
     struct specs s;
@@ -205,7 +205,7 @@ START_TEST(test_failures)
 }
 
 /* A spec that can't be opened now is not lost: the folder counts as not read, and is read again. */
-START_TEST(test_unread)
+TEST(test_unread)
 {
     struct specs s;
     struct err e = ERR_INIT;
@@ -230,7 +230,7 @@ START_TEST(test_unread)
 }
 
 /* A file system in which no file can be made: the error has the path. */
-START_TEST(test_folder_without_files)
+TEST(test_folder_without_files)
 {
     struct specs s;
     struct err e = ERR_INIT;
@@ -242,7 +242,7 @@ START_TEST(test_folder_without_files)
     specs_done(&s);
 }
 
-START_TEST(test_sweep)
+TEST(test_sweep)
 {
     struct specs s;
     char id[SPECS_ID_BYTES + 1];
@@ -286,7 +286,7 @@ static enum errc scenario(void *ctx)
     return code;
 }
 
-START_TEST(test_without_memory)
+TEST(test_without_memory)
 {
     write_raw(FILE_A, text_of(ID_A, "1"));
     ck_assert_uint_gt(fail_alloc_each(scenario, NULL), 1);
@@ -297,18 +297,7 @@ START_TEST(test_without_memory)
 
 int main(void)
 {
-    Suite *suite = suite_create("specs");
-    TCase *t = tcase_create("specs");
+    TCase *t = unit_case("specs");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_test(t, test_ids);
-    tcase_add_test(t, test_write_and_read);
-    tcase_add_test(t, test_other_files);
-    tcase_add_test(t, test_links);
-    tcase_add_test(t, test_failures);
-    tcase_add_test(t, test_unread);
-    tcase_add_test(t, test_folder_without_files);
-    tcase_add_test(t, test_sweep);
-    tcase_add_test(t, test_without_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -11,7 +11,7 @@ static const struct {
     {"2100-03-01T00:00:00Z", 4107542400}, {"2106-02-07T06:28:15Z", UINT32_MAX},
 };
 
-START_TEST(it_reads_what_it_prints)
+TEST_EACH(it_reads_what_it_prints, COUNT_OF(good))
 {
     char text[STAMP_BYTES];
     uint32_t s = 7;
@@ -21,7 +21,7 @@ START_TEST(it_reads_what_it_prints)
 }
 
 /* Every day of the range, and no time twice. */
-START_TEST(days_follow_each_other)
+TEST(days_follow_each_other)
 {
     char text[STAMP_BYTES];
     for (uint64_t s = 43210; s <= UINT32_MAX; s += 86400) {
@@ -48,28 +48,16 @@ static const char *const bad[] = {
     "-026-11-22T05:40:00Z",
 };
 
-START_TEST(what_is_none_is_refused)
+TEST_EACH(what_is_none_is_refused, COUNT_OF(bad))
 {
     uint32_t s = 7;
     ck_assert(!stamp_read(str_of(bad[_i]), &s));
     ck_assert_uint_eq(s, 7);
 }
 
-START_TEST(a_fraction_is_cut_off)
+TEST(a_fraction_is_cut_off)
 {
     uint32_t s = 7;
     ck_assert(stamp_read(STR("1970-01-01T00:00:01.999999Z"), &s));
     ck_assert_uint_eq(s, 1);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("stamp");
-    TCase *c = tcase_create("stamp");
-    tcase_add_loop_test(c, it_reads_what_it_prints, 0, COUNT_OF(good));
-    tcase_add_test(c, days_follow_each_other);
-    tcase_add_loop_test(c, what_is_none_is_refused, 0, COUNT_OF(bad));
-    tcase_add_test(c, a_fraction_is_cut_off);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

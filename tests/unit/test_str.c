@@ -37,7 +37,7 @@ static const struct {
     {B("K"), B("\xe2\x84\xaa"), -1, false},    /* the Kelvin sign, which Go folds to k */
 };
 
-START_TEST(compares)
+TEST_EACH(compares, COUNT_OF(pairs))
 {
     struct str a = pairs[_i].a;
     struct str b = pairs[_i].b;
@@ -57,7 +57,7 @@ static const struct {
     {"abc", "abcd", false, false}, {"abc", "ABC", false, false},
 };
 
-START_TEST(starts_and_ends)
+TEST_EACH(starts_and_ends, COUNT_OF(parts))
 {
     struct str s = str_of(parts[_i].s);
     struct str part = str_of(parts[_i].part);
@@ -65,7 +65,7 @@ START_TEST(starts_and_ends)
     ck_assert(str_ends(s, part) == parts[_i].ends);
 }
 
-START_TEST(absent_is_not_empty)
+TEST(absent_is_not_empty)
 {
     ck_assert_ptr_null(str_of(NULL).p);
     ck_assert_ptr_nonnull(str_of("").p);
@@ -74,7 +74,7 @@ START_TEST(absent_is_not_empty)
     ck_assert(str_starts(STR_NULL, STR_NULL) && str_ends(STR_NULL, STR("")));
 }
 
-START_TEST(skips)
+TEST(skips)
 {
     ck_assert_str_is(str_skip(STR("abc"), 0), "abc");
     ck_assert_str_is(str_skip(STR("abc"), 2), "c");
@@ -82,7 +82,7 @@ START_TEST(skips)
     ck_assert_str_is(str_skip(STR("abc"), SIZE_MAX), "");
 }
 
-START_TEST(trims)
+TEST(trims)
 {
     ck_assert_str_is(str_trim(STR(" \t\r\n\v\fa b\n")), "a b");
     ck_assert_str_is(str_trim(STR("   ")), "");
@@ -97,7 +97,7 @@ static const struct {
     {"/", "", ""},  {"a/", "a", ""},      {"/b", "", "b"},
 };
 
-START_TEST(is_cut)
+TEST_EACH(is_cut, COUNT_OF(cuts))
 {
     struct str head;
     struct str tail;
@@ -138,7 +138,7 @@ static const struct {
     {B("\xd9\xa1"), 9, 0, false}, /* an Arabic-Indic 1 */
 };
 
-START_TEST(reads_u64)
+TEST_EACH(reads_u64, COUNT_OF(u64s))
 {
     uint64_t value = 4711;
     ck_assert(str_to_u64(u64s[_i].s, u64s[_i].max, &value) == u64s[_i].ok);
@@ -164,7 +164,7 @@ static const struct {
     {"- 1", 0, false},
 };
 
-START_TEST(reads_i64)
+TEST_EACH(reads_i64, COUNT_OF(i64s))
 {
     int64_t value = 4711;
     ck_assert(str_to_i64(str_of(i64s[_i].s), &value) == i64s[_i].ok);
@@ -208,7 +208,7 @@ static const struct {
     {B("\xe2\x82\xc2"), 0, 0},     /* not continued */
 };
 
-START_TEST(reads_utf8)
+TEST_EACH(reads_utf8, COUNT_OF(characters))
 {
     uint32_t rune = 4711;
     ck_assert_uint_eq(str_utf8(characters[_i].s, &rune), characters[_i].n);
@@ -216,7 +216,7 @@ START_TEST(reads_utf8)
 }
 
 /* Of any length: neither a byte too few nor too many, in either string. */
-START_TEST(copies_short_strings)
+TEST(copies_short_strings)
 {
     for (size_t n = 0; n <= 100; n++) {
         char *from = malloc(n);
@@ -233,7 +233,7 @@ START_TEST(copies_short_strings)
     }
 }
 
-START_TEST(stores_one_behind_the_other)
+TEST(stores_one_behind_the_other)
 {
     char room[8] = "........";
     char *at = room;
@@ -268,27 +268,7 @@ static const struct {
     {"\x80\x80\x80", 2, ""},
 };
 
-START_TEST(cuts_between_characters)
+TEST_EACH(cuts_between_characters, COUNT_OF(heads))
 {
     ck_assert_str_is(str_head(str_of(heads[_i].s), heads[_i].max), heads[_i].head);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("str");
-    TCase *tc = tcase_create("str");
-    tcase_add_loop_test(tc, compares, 0, COUNT_OF(pairs));
-    tcase_add_loop_test(tc, starts_and_ends, 0, COUNT_OF(parts));
-    tcase_add_test(tc, absent_is_not_empty);
-    tcase_add_test(tc, skips);
-    tcase_add_test(tc, trims);
-    tcase_add_loop_test(tc, is_cut, 0, COUNT_OF(cuts));
-    tcase_add_loop_test(tc, reads_u64, 0, COUNT_OF(u64s));
-    tcase_add_loop_test(tc, reads_i64, 0, COUNT_OF(i64s));
-    tcase_add_loop_test(tc, reads_utf8, 0, COUNT_OF(characters));
-    tcase_add_loop_test(tc, cuts_between_characters, 0, COUNT_OF(heads));
-    tcase_add_test(tc, copies_short_strings);
-    tcase_add_test(tc, stores_one_behind_the_other);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -124,7 +124,7 @@ static void is_only(const struct rig *r, struct pod_view asks, int card)
         ck_assert_str_eq(verdict_name(on_card(r, asks, i)), (int)i == card ? "fits" : "swap");
 }
 
-START_TEST(a_node_is_refused_where_the_plugin_could_swap)
+TEST_EACH(a_node_is_refused_where_the_plugin_could_swap, COUNT_OF(cases))
 {
     struct rig r;
     struct node_view node = FOUR_CARDS;
@@ -147,7 +147,7 @@ START_TEST(a_node_is_refused_where_the_plugin_could_swap)
 
 /* The containers of a node with late binding get their cards by their IDs: none is swapped there,
  * so each verdict is as without the guard. */
-START_TEST(a_node_with_late_binding_is_not_guarded)
+TEST_EACH(a_node_with_late_binding_is_not_guarded, COUNT_OF(cases))
 {
     struct rig r;
     struct node_view node = FOUR_CARDS;
@@ -182,7 +182,7 @@ START_TEST(a_node_with_late_binding_is_not_guarded)
 }
 
 /* Verdicts from the node's sums must equal verdicts from its cards. */
-START_TEST(a_simple_request_is_evaluated_alike)
+TEST(a_simple_request_is_evaluated_alike)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), FALSE), PLAIN("b", "12", AT(0), TRUE),
@@ -206,7 +206,7 @@ START_TEST(a_simple_request_is_evaluated_alike)
 }
 
 /* cardpack-node writes the cards of two pods anew. Between the writes a card seems to have room. */
-START_TEST(a_node_with_an_exchange_takes_no_pod)
+TEST(a_node_with_an_exchange_takes_no_pod)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), TRUE), PLAIN("b", "4", AT(1), TRUE),
@@ -241,7 +241,7 @@ START_TEST(a_node_with_an_exchange_takes_no_pod)
 }
 
 /* The annotation on a pod of a node without cardpack-node would stay there. */
-START_TEST(an_exchange_needs_the_program_that_ends_it)
+TEST(an_exchange_needs_the_program_that_ends_it)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(0), TRUE), NO_POD};
@@ -256,7 +256,7 @@ START_TEST(an_exchange_needs_the_program_that_ends_it)
 }
 
 /* cardpack-node would never remove the annotation from a pod that has none of its cards. */
-START_TEST(a_pod_of_another_plugin_exchanges_none)
+TEST(a_pod_of_another_plugin_exchanges_none)
 {
     struct rig r;
     struct pod_view there[] = {POD("a", CONTAINERS(1, {.name = S("m"), .exclusive = S("1")}),
@@ -274,7 +274,7 @@ START_TEST(a_pod_of_another_plugin_exchanges_none)
     rig_done(&r);
 }
 
-START_TEST(one_card_has_none_to_swap_for)
+TEST(one_card_has_none_to_swap_for)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", .node = S("n"), .phase = S("Pending"), FALSE),
@@ -289,7 +289,7 @@ START_TEST(one_card_has_none_to_swap_for)
 }
 
 /* It counts from the reservation on. A reservation is not sent while its pod could be swapped. */
-START_TEST(a_reservation_waits_as_well)
+TEST(a_reservation_waits_as_well)
 {
     struct rig r;
     struct pod_view none[] = {NO_POD};
@@ -315,7 +315,7 @@ START_TEST(a_reservation_waits_as_well)
 }
 
 /* It was acknowledged for the container of another pod, which has ended since. */
-START_TEST(what_was_taken_by_one_that_ended_is_remembered)
+TEST(what_was_taken_by_one_that_ended_is_remembered)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(1), FALSE),
@@ -335,7 +335,7 @@ START_TEST(what_was_taken_by_one_that_ended_is_remembered)
 }
 
 /* A pod that will soon not be in conflict is not evicted for that. */
-START_TEST(no_waiting_pod_is_evicted)
+TEST(no_waiting_pod_is_evicted)
 {
     struct rig r;
     struct arena arena;
@@ -366,7 +366,7 @@ START_TEST(no_waiting_pod_is_evicted)
 }
 
 /* What-if: each replica comes after the plugin has served the one before it. */
-START_TEST(replicas_wait_for_pods_that_are_there_alone)
+TEST(replicas_wait_for_pods_that_are_there_alone)
 {
     struct rig r;
     struct arena arena;
@@ -390,7 +390,7 @@ START_TEST(replicas_wait_for_pods_that_are_there_alone)
     rig_done(&r);
 }
 
-START_TEST(a_swap_is_foreseen)
+TEST(a_swap_is_foreseen)
 {
     struct rig r;
     struct pod_view there[] = {PLAIN("a", "4", PENDING_AT(1), FALSE), NO_POD, NO_POD};
@@ -413,24 +413,4 @@ START_TEST(a_swap_is_foreseen)
     a.used = INT32_MAX;
     ck_assert_uint_lt(score_favoured(score_share(&a, 1, POLICY_BINPACK)), SCORE_BEST);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("swap");
-    TCase *tc = tcase_create("swap");
-    tcase_add_loop_test(tc, a_node_is_refused_where_the_plugin_could_swap, 0, COUNT_OF(cases));
-    tcase_add_loop_test(tc, a_node_with_late_binding_is_not_guarded, 0, COUNT_OF(cases));
-    tcase_add_test(tc, a_simple_request_is_evaluated_alike);
-    tcase_add_test(tc, a_node_with_an_exchange_takes_no_pod);
-    tcase_add_test(tc, an_exchange_needs_the_program_that_ends_it);
-    tcase_add_test(tc, a_pod_of_another_plugin_exchanges_none);
-    tcase_add_test(tc, one_card_has_none_to_swap_for);
-    tcase_add_test(tc, a_reservation_waits_as_well);
-    tcase_add_test(tc, what_was_taken_by_one_that_ended_is_remembered);
-    tcase_add_test(tc, no_waiting_pod_is_evicted);
-    tcase_add_test(tc, replicas_wait_for_pods_that_are_there_alone);
-    tcase_add_test(tc, a_swap_is_foreseen);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -410,7 +410,7 @@ static unsigned play(uint64_t seed, enum swap_guard guard, unsigned ret_wrong[2]
     return swaps;
 }
 
-START_TEST(with_require_no_container_gets_another_card)
+TEST(with_require_no_container_gets_another_card)
 {
     uint64_t seed = seeded_setting("CARDPACK_SEED", 1);
     unsigned wrong[2] = {0};
@@ -423,21 +423,11 @@ START_TEST(with_require_no_container_gets_another_card)
     ck_assert_uint_gt(swaps, 0); /* without the guard, some swaps happen */
 }
 
-START_TEST(with_prefer_it_never_happens_more_often)
+TEST(with_prefer_it_never_happens_more_often)
 {
     uint64_t seed = seeded_setting("CARDPACK_SEED", 1);
     unsigned wrong[2] = {0};
     for (uint64_t i = 0; i < HISTORIES; i++)
         (void)play(seed + i, SWAP_GUARD_PREFER, wrong);
     ck_assert_uint_gt(wrong[0], wrong[1]);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("swap_model");
-    TCase *tc = tcase_create("swap_model");
-    tcase_add_test(tc, with_require_no_container_gets_another_card);
-    tcase_add_test(tc, with_prefer_it_never_happens_more_often);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

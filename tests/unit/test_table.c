@@ -43,7 +43,7 @@ static const struct {
     {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd", 2},
 };
 
-START_TEST(printable)
+TEST_EACH(printable, COUNT_OF(texts))
 {
     struct str shown = text_printable(str_of(texts[_i].text), &arena);
     ck_assert_str_is(shown, texts[_i].shown);
@@ -65,7 +65,7 @@ static void fill(struct table *t)
 }
 
 /* Columns are aligned by characters, not by bytes; no line ends with spaces. */
-START_TEST(aligned)
+TEST(aligned)
 {
     struct table t;
     fill(&t);
@@ -75,7 +75,7 @@ START_TEST(aligned)
                                     "n      12345\n");
 }
 
-START_TEST(without_heads)
+TEST(without_heads)
 {
     struct table t;
     fill(&t);
@@ -85,7 +85,7 @@ START_TEST(without_heads)
 }
 
 /* Colours have no width: without their codes the text is the same. */
-START_TEST(colored)
+TEST(colored)
 {
     struct table t;
     fill(&t);
@@ -97,7 +97,7 @@ START_TEST(colored)
 }
 
 /* When the arena is full the caller sees it, and no half table is printed. */
-START_TEST(too_large)
+TEST(too_large)
 {
     struct arena small;
     struct table t;
@@ -114,14 +114,7 @@ START_TEST(too_large)
 
 int main(void)
 {
-    Suite *s = suite_create("table");
-    TCase *t = tcase_create("table");
+    TCase *t = unit_case("table");
     tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, printable, 0, (int)COUNT_OF(texts));
-    tcase_add_test(t, aligned);
-    tcase_add_test(t, without_heads);
-    tcase_add_test(t, colored);
-    tcase_add_test(t, too_large);
-    suite_add_tcase(s, t);
-    return unit_main(s);
+    return unit_run();
 }

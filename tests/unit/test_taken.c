@@ -44,7 +44,7 @@ static const struct {
     {ALL_BUT_HAMI, DIALECT_ELASTIC, ONE(ELASTIC("1", "1") "," GPU), 2, VERDICT_EXCLUSIVE},
 };
 
-START_TEST(resources_of_nvidias_plugin_count)
+TEST_EACH(resources_of_nvidias_plugin_count, COUNT_OF(beside))
 {
     struct rig r;
     struct placement there;
@@ -76,7 +76,7 @@ static const struct {
     {"example.com/gpu", ONE(SHARED_GPU), VERDICT_EXCLUSIVE},
 };
 
-START_TEST(names_of_the_setting_count)
+TEST_EACH(names_of_the_setting_count, COUNT_OF(named))
 {
     struct rig r;
     struct placement there;
@@ -94,7 +94,7 @@ START_TEST(names_of_the_setting_count)
 }
 
 /* The reverse: such a pod gets no node with pods that share cards, and none asks for both. */
-START_TEST(they_get_no_shared_node)
+TEST_EACH(they_get_no_shared_node, 3)
 {
     static const char *const asks[] = {ONE(GPU), ONE(SHARED_GPU), INITS(C(SLICE)) "," MAINS(D(""))};
 
@@ -147,7 +147,7 @@ static const struct {
      "", ONE(GPU), VERDICT_SHARED},
 };
 
-START_TEST(what_the_node_does_not_have_is_not_held)
+TEST_EACH(what_the_node_does_not_have_is_not_held, COUNT_OF(absent))
 {
     struct rig r;
     struct object o;
@@ -180,7 +180,7 @@ START_TEST(what_the_node_does_not_have_is_not_held)
 }
 
 /* A node that can't be read has no cards, but its pods may have. */
-START_TEST(an_unreadable_node_may_have_anything)
+TEST(an_unreadable_node_may_have_anything)
 {
     struct rig r;
     struct placement there;
@@ -242,7 +242,7 @@ static const struct held_case held[] = {
     {DIALECT_VGPU, ONE(VGPU("1", "8")), "\"volcano.sh/vgpu-ids-new\":\",,0,0:\"", {0, 0, 0, 0}, 8},
 };
 
-START_TEST(every_card_of_a_list_is_taken)
+TEST_EACH(every_card_of_a_list_is_taken, COUNT_OF(held))
 {
     expect_held(&held[_i]);
 }
@@ -284,7 +284,7 @@ static void set_served(struct rig *r, const char *uid, enum dialect d, const cha
     set_pod(r, uid, containers, text);
 }
 
-START_TEST(no_part_of_a_card_whose_compute_is_sold_out)
+TEST_EACH(no_part_of_a_card_whose_compute_is_sold_out, COUNT_OF(sold_out))
 {
     enum dialect d = sold_out[_i].dialect;
     struct rig r;
@@ -318,7 +318,7 @@ static const struct {
      CLAIMS_CARDS | CLAIMS_RENAMED},
 };
 
-START_TEST(a_status_says_what_a_claim_serves)
+TEST_EACH(a_status_says_what_a_claim_serves, COUNT_OF(statuses))
 {
     char text[512];
     struct arena arena;
@@ -333,20 +333,4 @@ START_TEST(a_status_says_what_a_claim_serves)
     ck_assert_ok(jread_finish(&in, &e), &e);
     ck_assert_uint_eq(pod.claims, statuses[_i].claims);
     arena_done(&arena);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("taken");
-    TCase *tc = tcase_create("taken");
-    tcase_add_loop_test(tc, resources_of_nvidias_plugin_count, 0, COUNT_OF(beside));
-    tcase_add_loop_test(tc, names_of_the_setting_count, 0, COUNT_OF(named));
-    tcase_add_loop_test(tc, they_get_no_shared_node, 0, 3);
-    tcase_add_loop_test(tc, what_the_node_does_not_have_is_not_held, 0, COUNT_OF(absent));
-    tcase_add_test(tc, an_unreadable_node_may_have_anything);
-    tcase_add_loop_test(tc, every_card_of_a_list_is_taken, 0, COUNT_OF(held));
-    tcase_add_loop_test(tc, no_part_of_a_card_whose_compute_is_sold_out, 0, COUNT_OF(sold_out));
-    tcase_add_loop_test(tc, a_status_says_what_a_claim_serves, 0, COUNT_OF(statuses));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

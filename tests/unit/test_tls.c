@@ -24,7 +24,7 @@ static const struct {
     {"", "", "stranger", NULL},
 };
 
-START_TEST(whom_it_lets_in)
+TEST_EACH(whom_it_lets_in, COUNT_OF(clients))
 {
     struct tls_fixture s;
     bool good = clients[_i].fault == NULL;
@@ -39,7 +39,7 @@ START_TEST(whom_it_lets_in)
 }
 
 /* If another check may admit the client, the handshake succeeds, and the fault is reported. */
-START_TEST(whom_it_leaves_to_others)
+TEST_EACH(whom_it_leaves_to_others, COUNT_OF(clients))
 {
     struct tls_fixture s;
     if (clients[_i].ca[0] == '\0')
@@ -56,7 +56,7 @@ START_TEST(whom_it_leaves_to_others)
     tls_fixture_close(&s);
 }
 
-START_TEST(large_bodies)
+TEST(large_bodies)
 {
     static const size_t sizes[] = {0, 1, 16383, 16384, 16385, 250000, 8U << 20};
     struct tls_fixture s;
@@ -72,7 +72,7 @@ START_TEST(large_bodies)
 }
 
 /* The handler suspends the connections, as they were suspended during their handshake. */
-START_TEST(answers_that_come_later)
+TEST(answers_that_come_later)
 {
     struct tls_fixture s;
     struct recorded_call c[3];
@@ -127,7 +127,7 @@ static const struct {
      "tls-key-file FOLDER/client.key: The certificate and the given key do not match."},
 };
 
-START_TEST(files_that_cannot_be_used)
+TEST_EACH(files_that_cannot_be_used, COUNT_OF(bad))
 {
     struct path paths[3];
     struct err e = ERR_INIT;
@@ -145,7 +145,7 @@ START_TEST(files_that_cannot_be_used)
     ck_assert_ptr_null(strstr(e.text, "BEGIN"));
 }
 
-START_TEST(what_is_known_of_a_certificate)
+TEST(what_is_known_of_a_certificate)
 {
     struct path paths[2];
     struct err e = ERR_INIT;
@@ -162,7 +162,7 @@ START_TEST(what_is_known_of_a_certificate)
 }
 
 /* A chain is valid until its first certificate expires, whichever that is. */
-START_TEST(an_intermediate_that_ends_before_its_leaf)
+TEST(an_intermediate_that_ends_before_its_leaf)
 {
     static const char *const certs[] = {"chained.crt", "chain.crt"};
     struct path paths[2];
@@ -182,7 +182,7 @@ START_TEST(an_intermediate_that_ends_before_its_leaf)
     ck_assert_int_gt(expires_s[0] - expires_s[1], INT64_C(18) * 86400);
 }
 
-START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
+TEST(a_new_pair_is_taken_and_nobody_is_dropped)
 {
     struct tls_fixture s;
     struct err e = ERR_INIT;
@@ -204,7 +204,7 @@ START_TEST(a_new_pair_is_taken_and_nobody_is_dropped)
     tls_fixture_close(&s);
 }
 
-START_TEST(what_cannot_be_used_changes_nothing)
+TEST(what_cannot_be_used_changes_nothing)
 {
     struct tls_fixture s;
     struct err e = ERR_INIT;
@@ -230,7 +230,7 @@ START_TEST(what_cannot_be_used_changes_nothing)
  * The CA list that last checked the client is freed, and the new one may have the same address:
  * each new list must check the client again.
  */
-START_TEST(every_new_ca_verifies_again)
+TEST(every_new_ca_verifies_again)
 {
     struct tls_fixture s;
     struct err e = ERR_INIT;
@@ -257,7 +257,7 @@ START_TEST(every_new_ca_verifies_again)
 }
 
 /* The connection began while the client's CA was valid: its next request is refused. */
-START_TEST(a_ca_that_is_gone_admits_nobody)
+TEST(a_ca_that_is_gone_admits_nobody)
 {
     struct tls_fixture s;
     struct err e = ERR_INIT;
@@ -290,7 +290,7 @@ static enum errc without_memory(void *ctx)
     return code;
 }
 
-START_TEST(memory_runs_out)
+TEST(memory_runs_out)
 {
     ck_assert_uint_gt(fail_alloc_each(without_memory, NULL), 4);
 }
@@ -302,22 +302,7 @@ int main(void)
         certificates_remove();
         return EXIT_FAILURE;
     }
-    Suite *s = suite_create("tls");
-    TCase *c = tcase_create("tls");
-    tcase_add_loop_test(c, whom_it_lets_in, 0, COUNT_OF(clients));
-    tcase_add_loop_test(c, whom_it_leaves_to_others, 0, COUNT_OF(clients));
-    tcase_add_test(c, large_bodies);
-    tcase_add_test(c, answers_that_come_later);
-    tcase_add_loop_test(c, files_that_cannot_be_used, 0, COUNT_OF(bad));
-    tcase_add_test(c, what_is_known_of_a_certificate);
-    tcase_add_test(c, an_intermediate_that_ends_before_its_leaf);
-    tcase_add_test(c, a_new_pair_is_taken_and_nobody_is_dropped);
-    tcase_add_test(c, what_cannot_be_used_changes_nothing);
-    tcase_add_test(c, every_new_ca_verifies_again);
-    tcase_add_test(c, a_ca_that_is_gone_admits_nobody);
-    tcase_add_test(c, memory_runs_out);
-    suite_add_tcase(s, c);
-    int status = unit_main(s);
+    int status = unit_run();
     certificates_remove();
     return status;
 }

@@ -39,7 +39,7 @@ static void drip(struct timer *t)
 /* The start of a record of 512 bytes, which begins a handshake. */
 #define HELLO "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
 
-START_TEST(a_handshake_has_a_deadline)
+TEST(a_handshake_has_a_deadline)
 {
     static char record[517] = HELLO;
     struct tls_fixture s;
@@ -90,7 +90,7 @@ static bool is_over(void *ctx)
 }
 
 /* While no bytes come the loop sleeps; libmicrohttpd by itself would make thousands of turns. */
-START_TEST(half_a_handshake_costs_nothing)
+TEST(half_a_handshake_costs_nothing)
 {
     struct tls_fixture s;
     struct raw_conn p;
@@ -131,7 +131,7 @@ static int other_end_of(int peer)
 }
 
 /* Else a handshake of TLS 1.3 takes 40 ms: see listener.c. */
-START_TEST(no_piece_of_a_handshake_waits_for_an_ack)
+TEST(no_piece_of_a_handshake_waits_for_an_ack)
 {
     struct tls_fixture s;
     struct raw_conn p;
@@ -154,7 +154,7 @@ static const struct str strange[] = {
     {"\0\0\0\0\0\0\0\0\0\0\0\0", 12},
 };
 
-START_TEST(what_is_no_handshake_is_cut)
+TEST_EACH(what_is_no_handshake_is_cut, COUNT_OF(strange))
 {
     struct tls_fixture s;
     struct raw_conn p;
@@ -195,7 +195,7 @@ static bool has_chunk(void *ctx)
 
 /* A paused stream has no requests that would check the certificate; so the server looks for its
  * expiry, and only for this one's. */
-START_TEST(a_stream_ends_with_its_certificate)
+TEST(a_stream_ends_with_its_certificate)
 {
     struct tls_fixture s;
     struct recorded_call c;
@@ -231,7 +231,7 @@ START_TEST(a_stream_ends_with_its_certificate)
 
 /* Shutdown with handshakes under way, kept connections and a replaced certificate: nothing
  * leaks. */
-START_TEST(an_end_amid_everything)
+TEST(an_end_amid_everything)
 {
     struct tls_fixture s;
     struct raw_conn p[3];
@@ -261,16 +261,7 @@ int main(void)
         certificates_remove();
         return EXIT_FAILURE;
     }
-    Suite *s = suite_create("tls_life");
-    TCase *c = tcase_create("tls_life");
-    tcase_add_test(c, a_handshake_has_a_deadline);
-    tcase_add_test(c, half_a_handshake_costs_nothing);
-    tcase_add_test(c, no_piece_of_a_handshake_waits_for_an_ack);
-    tcase_add_loop_test(c, what_is_no_handshake_is_cut, 0, COUNT_OF(strange));
-    tcase_add_test(c, a_stream_ends_with_its_certificate);
-    tcase_add_test(c, an_end_amid_everything);
-    suite_add_tcase(s, c);
-    int status = unit_main(s);
+    int status = unit_run();
     certificates_remove();
     return status;
 }

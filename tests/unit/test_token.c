@@ -65,7 +65,7 @@ static const struct {
     {FIRST "\n", "Bearer \n", false},
 };
 
-START_TEST(who_is_admitted)
+TEST_EACH(who_is_admitted, COUNT_OF(cases))
 {
     struct tokens t;
     struct err e = ERR_INIT;
@@ -89,7 +89,7 @@ static const struct {
      "a token of 15 characters can be guessed: 16 at least"},
 };
 
-START_TEST(files_that_hold_none)
+TEST_EACH(files_that_hold_none, COUNT_OF(bad))
 {
     struct tokens t;
     struct err e = ERR_INIT;
@@ -100,7 +100,7 @@ START_TEST(files_that_hold_none)
     ck_assert_str_eq(e.text, expected);
 }
 
-START_TEST(a_file_that_is_replaced)
+TEST(a_file_that_is_replaced)
 {
     struct tokens t;
     struct err e = ERR_INIT;
@@ -127,7 +127,7 @@ START_TEST(a_file_that_is_replaced)
 
 /* The pipe's writer may never come: cardpack waits for it only at the start, when no request
  * waits. */
-START_TEST(a_pipe_is_read_once)
+TEST(a_pipe_is_read_once)
 {
     struct tokens t;
     struct err e = ERR_INIT;
@@ -162,7 +162,7 @@ static enum errc without_memory(void *ctx)
     return code;
 }
 
-START_TEST(memory_runs_out)
+TEST(memory_runs_out)
 {
     put(STR(FIRST));
     ck_assert_uint_gt(fail_alloc_each(without_memory, NULL), 0);
@@ -170,14 +170,7 @@ START_TEST(memory_runs_out)
 
 int main(void)
 {
-    Suite *s = suite_create("token");
-    TCase *c = tcase_create("token");
+    TCase *c = unit_case("token");
     tcase_add_checked_fixture(c, make, unmake);
-    tcase_add_loop_test(c, who_is_admitted, 0, COUNT_OF(cases));
-    tcase_add_loop_test(c, files_that_hold_none, 0, COUNT_OF(bad));
-    tcase_add_test(c, a_file_that_is_replaced);
-    tcase_add_test(c, a_pipe_is_read_once);
-    tcase_add_test(c, memory_runs_out);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -193,7 +193,7 @@ START_TEST(a_page_comes_to_show_what_is)
 }
 
 /* More objects are deleted than names are kept: the page starts again, once. */
-START_TEST(when_too_many_go_it_begins_anew)
+TEST(when_too_many_go_it_begins_anew)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -217,7 +217,7 @@ START_TEST(when_too_many_go_it_begins_anew)
     close_stage(&g);
 }
 
-START_TEST(the_oldest_pods_are_shown_and_all_counted)
+TEST(the_oldest_pods_are_shown_and_all_counted)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -264,7 +264,7 @@ static void expect_node(const struct ui_fixture *g, const char *name, const char
 }
 
 /* A page on which a card has more free than a new pod could get would promise too much. */
-START_TEST(a_node_with_less_left_than_its_cards_says_so)
+TEST(a_node_with_less_left_than_its_cards_says_so)
 {
     struct ui_fixture g;
     struct cache_event e = {
@@ -282,7 +282,7 @@ START_TEST(a_node_with_less_left_than_its_cards_says_so)
 
 /* A page that is open gets the figures when they come, and the node without them when they are too
  * old. */
-START_TEST(what_is_really_used_comes_and_goes)
+TEST(what_is_really_used_comes_and_goes)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -311,7 +311,7 @@ static bool has_waste(void *ctx)
 }
 
 /* Before the first lesson there is no figure. */
-START_TEST(the_waste_is_told_once_it_is_known)
+TEST(the_waste_is_told_once_it_is_known)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -333,7 +333,7 @@ START_TEST(the_waste_is_told_once_it_is_known)
 
 /* The limits of entries, and of "*" for a namespace with pods; a namespace without limits is left
  * out. */
-START_TEST(quotas_have_their_usage)
+TEST(quotas_have_their_usage)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -377,7 +377,7 @@ START_TEST(quotas_have_their_usage)
 }
 
 /* With more quotas than a page shows, the first by name are shown and all are counted. */
-START_TEST(quotas_have_a_ceiling)
+TEST(quotas_have_a_ceiling)
 {
     static char names[LIMIT_UI_QUOTAS + 100][16];
     static struct quota_entry entries[LIMIT_UI_QUOTAS + 100];
@@ -407,7 +407,7 @@ START_TEST(quotas_have_a_ceiling)
 }
 
 /* The ring keeps the last 60 samples, with the figures of inspect. */
-START_TEST(the_last_hour_is_kept)
+TEST(the_last_hour_is_kept)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -453,7 +453,7 @@ START_TEST(the_last_hour_is_kept)
     close_stage(&g);
 }
 
-START_TEST(so_many_pages_and_no_more)
+TEST(so_many_pages_and_no_more)
 {
     struct ui_fixture g;
     struct ui_client p[LIMIT_UI_STREAMS];
@@ -491,7 +491,7 @@ static bool right_or_cut(void *ctx)
 }
 
 /* If memory for a page fails, the page is refused or cut; what it shows is right in any case. */
-START_TEST(without_memory_a_page_is_cut_or_right)
+TEST(without_memory_a_page_is_cut_or_right)
 {
     struct ui_fixture g;
     struct ui_client p;
@@ -528,19 +528,7 @@ START_TEST(without_memory_a_page_is_cut_or_right)
 
 int main(void)
 {
-    Suite *s = suite_create("ui_feed");
-    TCase *c = tcase_create("ui_feed");
+    TCase *c = unit_case("ui_feed");
     tcase_add_loop_test(c, a_page_comes_to_show_what_is, 1, 4);
-    tcase_add_test(c, when_too_many_go_it_begins_anew);
-    tcase_add_test(c, the_oldest_pods_are_shown_and_all_counted);
-    tcase_add_test(c, what_is_really_used_comes_and_goes);
-    tcase_add_test(c, a_node_with_less_left_than_its_cards_says_so);
-    tcase_add_test(c, the_waste_is_told_once_it_is_known);
-    tcase_add_test(c, quotas_have_their_usage);
-    tcase_add_test(c, quotas_have_a_ceiling);
-    tcase_add_test(c, the_last_hour_is_kept);
-    tcase_add_test(c, so_many_pages_and_no_more);
-    tcase_add_test(c, without_memory_a_page_is_cut_or_right);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

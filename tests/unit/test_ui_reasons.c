@@ -16,7 +16,7 @@ static struct str name_of(char text[static 32], unsigned i)
     return (struct str){text, (size_t)n};
 }
 
-START_TEST(reasons_have_a_ceiling)
+TEST(reasons_have_a_ceiling)
 {
     char text[32];
     struct lack lacks[VERDICT_COUNT] = {{.free = 0}};
@@ -76,7 +76,7 @@ static const struct {
      "{\"no_cores\":{\"nodes\":1}}"},
 };
 
-START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
+TEST_EACH(figures_are_of_the_cards_that_the_pod_may_use, COUNT_OF(rows))
 {
     char bytes[2048];
     char wanted[256];
@@ -100,14 +100,4 @@ START_TEST(figures_are_of_the_cards_that_the_pod_may_use)
     ck_assert_msg(strstr(buf_cstr(&out), wanted) != NULL, "%s in %s", wanted, buf_cstr(&out));
     arena_done(&arena);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("ui_reasons");
-    TCase *tc = tcase_create("ui_reasons");
-    tcase_add_test(tc, reasons_have_a_ceiling);
-    tcase_add_loop_test(tc, figures_are_of_the_cards_that_the_pod_may_use, 0, COUNT_OF(rows));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -80,7 +80,7 @@ static void list_pod(struct stage *s, struct str json)
     (void)ingest_list_end(&s->in, CACHE_PODS);
 }
 
-START_TEST(any_depth_below_a_managed_field)
+TEST(any_depth_below_a_managed_field)
 {
     const size_t depth = 10000;
     struct buf fields;
@@ -100,7 +100,7 @@ START_TEST(any_depth_below_a_managed_field)
     stage_close(&s);
 }
 
-START_TEST(any_bytes_in_a_managed_field)
+TEST(any_bytes_in_a_managed_field)
 {
     struct stage s;
     stage_open(&s);
@@ -111,7 +111,7 @@ START_TEST(any_bytes_in_a_managed_field)
 }
 
 /* etcd's limit lets some 10,000 containers through, an API server's own 30,000. */
-START_TEST(any_number_of_containers)
+TEST(any_number_of_containers)
 {
     const size_t count = 30000;
     struct buf list;
@@ -140,7 +140,7 @@ static void put_containers(struct buf *out, const char *list, size_t n, const ch
 }
 
 /* As many of both kinds, in the order of an API server. */
-START_TEST(any_number_of_containers_of_both_kinds)
+TEST(any_number_of_containers_of_both_kinds)
 {
     struct stage s;
     stage_open(&s);
@@ -171,7 +171,7 @@ static struct str broken_pod(struct stage *s, const char *phase, const char *nod
     return buf_str(&s->text);
 }
 
-START_TEST(a_bound_pod_that_is_not_read_closes_its_node)
+TEST(a_bound_pod_that_is_not_read_closes_its_node)
 {
     struct stage s;
     stage_open(&s);
@@ -185,7 +185,7 @@ START_TEST(a_bound_pod_that_is_not_read_closes_its_node)
     stage_close(&s);
 }
 
-START_TEST(what_it_held_stays_charged)
+TEST(what_it_held_stays_charged)
 {
     struct stage s;
     stage_open(&s);
@@ -205,7 +205,7 @@ static void expect_released(struct stage *s)
     ck_assert_int_eq(verdict_of(s, "16"), VERDICT_FITS);
 }
 
-START_TEST(it_is_released_when_it_ends_or_goes)
+TEST(it_is_released_when_it_ends_or_goes)
 {
     struct stage s;
     stage_open(&s);
@@ -222,7 +222,7 @@ START_TEST(it_is_released_when_it_ends_or_goes)
     stage_close(&s);
 }
 
-START_TEST(a_pending_pod_that_is_not_read_closes_nothing)
+TEST(a_pending_pod_that_is_not_read_closes_nothing)
 {
     struct stage s;
     stage_open(&s);
@@ -231,7 +231,7 @@ START_TEST(a_pending_pod_that_is_not_read_closes_nothing)
     stage_close(&s);
 }
 
-START_TEST(a_pod_without_a_uid_tears_the_list)
+TEST(a_pod_without_a_uid_tears_the_list)
 {
     struct stage s;
     stage_open(&s);
@@ -241,7 +241,7 @@ START_TEST(a_pod_without_a_uid_tears_the_list)
     stage_close(&s);
 }
 
-START_TEST(a_node_that_is_not_read_has_no_cards)
+TEST(a_node_that_is_not_read_has_no_cards)
 {
     struct stage s;
     stage_open(&s);
@@ -254,7 +254,7 @@ START_TEST(a_node_that_is_not_read_has_no_cards)
 }
 
 /* Its devices are not known, so nothing may be decided. */
-START_TEST(a_claim_that_is_not_read_tears_the_list)
+TEST(a_claim_that_is_not_read_tears_the_list)
 {
     struct stage s;
     stage_open(&s);
@@ -263,23 +263,4 @@ START_TEST(a_claim_that_is_not_read_tears_the_list)
     (void)ingest_list_end(&s.in, CACHE_CLAIMS);
     ck_assert(s.in.torn[CACHE_CLAIMS]);
     stage_close(&s);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("unreadable");
-    TCase *tc = tcase_create("unreadable");
-    tcase_add_test(tc, any_depth_below_a_managed_field);
-    tcase_add_test(tc, any_bytes_in_a_managed_field);
-    tcase_add_test(tc, any_number_of_containers);
-    tcase_add_test(tc, any_number_of_containers_of_both_kinds);
-    tcase_add_test(tc, a_bound_pod_that_is_not_read_closes_its_node);
-    tcase_add_test(tc, what_it_held_stays_charged);
-    tcase_add_test(tc, it_is_released_when_it_ends_or_goes);
-    tcase_add_test(tc, a_pending_pod_that_is_not_read_closes_nothing);
-    tcase_add_test(tc, a_pod_without_a_uid_tears_the_list);
-    tcase_add_test(tc, a_node_that_is_not_read_has_no_cards);
-    tcase_add_test(tc, a_claim_that_is_not_read_tears_the_list);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

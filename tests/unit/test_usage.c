@@ -25,7 +25,7 @@ static const char differing[] =
     "\"given\":\"\"}],\"pods\":[]}";
 
 /* What the kubelet's list of devices says, if it was asked. */
-START_TEST(differences_are_written_and_read)
+TEST(differences_are_written_and_read)
 {
     struct arena a;
     struct buf out;
@@ -50,7 +50,7 @@ START_TEST(differences_are_written_and_read)
     arena_done(&a);
 }
 
-START_TEST(what_it_writes_it_reads)
+TEST(what_it_writes_it_reads)
 {
     struct arena a;
     struct buf out;
@@ -145,7 +145,7 @@ static const struct {
     {"{" SEEN "} x", ""},
 };
 
-START_TEST(reads_a_text_or_says_what_is_wrong)
+TEST_EACH(reads_a_text_or_says_what_is_wrong, COUNT_OF(texts))
 {
     struct arena a;
     struct err e = ERR_INIT;
@@ -164,7 +164,7 @@ START_TEST(reads_a_text_or_says_what_is_wrong)
 
 static const char *const names[] = {"uid", "namespace", "name"};
 
-START_TEST(a_name_has_a_ceiling)
+TEST_EACH(a_name_has_a_ceiling, COUNT_OF(names))
 {
     static char text[2 * LIMIT_USAGE_NAME];
     static char name[LIMIT_USAGE_NAME + 2];
@@ -183,7 +183,7 @@ START_TEST(a_name_has_a_ceiling)
     arena_done(&a);
 }
 
-START_TEST(a_text_has_a_ceiling)
+TEST(a_text_has_a_ceiling)
 {
     static char text[LIMIT_USAGE_TEXT + 1];
     struct arena a;
@@ -224,7 +224,7 @@ static size_t pods_there(size_t n, size_t length, struct buf *out)
     return v.n_pods;
 }
 
-START_TEST(the_last_pods_are_left_out_where_there_are_too_many)
+TEST(the_last_pods_are_left_out_where_there_are_too_many)
 {
     struct buf out;
     buf_init(&out, MIB);
@@ -238,7 +238,7 @@ START_TEST(the_last_pods_are_left_out_where_there_are_too_many)
     buf_done(&out);
 }
 
-START_TEST(a_text_with_too_many_pods_is_refused)
+TEST(a_text_with_too_many_pods_is_refused)
 {
     struct arena a;
     struct buf text;
@@ -268,23 +268,7 @@ static enum errc read_example(void *ctx)
     return code;
 }
 
-START_TEST(survives_lack_of_memory)
+TEST(survives_lack_of_memory)
 {
     ck_assert_uint_gt(fail_alloc_each(read_example, NULL), 0);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("usage");
-    TCase *tc = tcase_create("usage");
-    tcase_add_test(tc, differences_are_written_and_read);
-    tcase_add_test(tc, what_it_writes_it_reads);
-    tcase_add_loop_test(tc, reads_a_text_or_says_what_is_wrong, 0, COUNT_OF(texts));
-    tcase_add_loop_test(tc, a_name_has_a_ceiling, 0, COUNT_OF(names));
-    tcase_add_test(tc, a_text_has_a_ceiling);
-    tcase_add_test(tc, the_last_pods_are_left_out_where_there_are_too_many);
-    tcase_add_test(tc, a_text_with_too_many_pods_is_refused);
-    tcase_add_test(tc, survives_lack_of_memory);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

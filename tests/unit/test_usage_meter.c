@@ -336,8 +336,7 @@ START_TEST(a_round_of_many_cards_waits_once)
 
 int main(void)
 {
-    Suite *s = suite_create("usage_meter");
-    TCase *c = tcase_create("usage_meter");
+    TCase *c = unit_case("usage_meter");
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, pods_and_others);
     tcase_add_test(c, a_container_that_is_not_known_yet);
@@ -346,14 +345,11 @@ int main(void)
     tcase_add_test(c, blind);
     tcase_add_test(c, many_processes);
     tcase_add_test(c, a_lost_card);
-    suite_add_tcase(s, c);
-    c = tcase_create("hangs");
+    c = unit_case("hangs");
     tcase_add_checked_fixture(c, set_up_late, tear_down);
     tcase_add_test(c, a_driver_that_hangs);
-    suite_add_tcase(s, c);
-    c = tcase_create("patient");
+    c = unit_case("patient");
     tcase_add_checked_fixture(c, set_up_patient, tear_down);
     tcase_add_test(c, a_round_of_many_cards_waits_once);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -134,7 +134,7 @@ static long text_has(void)
     return mib;
 }
 
-START_TEST(is_made_and_written)
+TEST(is_made_and_written)
 {
     rounds(1);
     ck_assert_uint_eq(t.calls, 2); /* 404, then it is made */
@@ -150,7 +150,7 @@ START_TEST(is_made_and_written)
     ck_assert_uint_eq(usage_post_counts(t.post).failures, 0);
 }
 
-START_TEST(at_most_every_minute)
+TEST(at_most_every_minute)
 {
     for (unsigned i = 0; i < 60; i++) { /* ten minutes, always another figure */
         t.used = i % 2 == 0 ? 1000 : 5000;
@@ -160,7 +160,7 @@ START_TEST(at_most_every_minute)
     ck_assert_uint_le(t.calls, 12);
 }
 
-START_TEST(at_least_every_five_minutes)
+TEST(at_least_every_five_minutes)
 {
     rounds(1);
     rounds(180); /* half an hour without a change */
@@ -168,7 +168,7 @@ START_TEST(at_least_every_five_minutes)
     ck_assert_uint_le(t.calls, 2 + 7);
 }
 
-START_TEST(is_tried_again)
+TEST(is_tried_again)
 {
     t.refuse = 500;
     rounds(30);
@@ -182,7 +182,7 @@ START_TEST(is_tried_again)
 }
 
 /* It was deleted by another program. */
-START_TEST(is_made_again)
+TEST(is_made_again)
 {
     rounds(1);
     json_decref(t.map);
@@ -199,7 +199,7 @@ static enum errc open_once(void *ctx)
     return try_open(&e);
 }
 
-START_TEST(without_memory)
+TEST(without_memory)
 {
     ck_assert_uint_ge(fail_alloc_each(open_once, NULL), 2);
     struct err e = ERR_INIT;
@@ -217,15 +217,7 @@ START_TEST(without_memory)
 
 int main(void)
 {
-    Suite *s = suite_create("usage_post");
-    TCase *c = tcase_create("usage_post");
+    TCase *c = unit_case("usage_post");
     tcase_add_checked_fixture(c, set_up, tear_down);
-    tcase_add_test(c, is_made_and_written);
-    tcase_add_test(c, at_most_every_minute);
-    tcase_add_test(c, at_least_every_five_minutes);
-    tcase_add_test(c, is_tried_again);
-    tcase_add_test(c, is_made_again);
-    tcase_add_test(c, without_memory);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -431,8 +431,7 @@ START_TEST(without_memory)
 
 int main(void)
 {
-    Suite *s = suite_create("usage_tally");
-    TCase *c = tcase_create("samples");
+    TCase *c = unit_case("samples");
     tcase_add_checked_fixture(c, set_up, tear_down);
     tcase_add_test(c, adds_up);
     tcase_add_test(c, what_is_not_known);
@@ -445,9 +444,7 @@ int main(void)
     tcase_add_test(c, changed);
     tcase_add_test(c, one_pod_of_a_name);
     tcase_add_test(c, too_many);
-    suite_add_tcase(s, c);
-    c = tcase_create("memory");
+    c = unit_case("memory");
     tcase_add_test(c, without_memory);
-    suite_add_tcase(s, c);
-    return unit_main(s);
+    return unit_run();
 }

@@ -32,7 +32,7 @@ static const struct {
     {GPU "[1-0]", UUID_TEXT},
 };
 
-START_TEST(a_text_has_a_kind)
+TEST_EACH(a_text_has_a_kind, COUNT_OF(kinds))
 {
     struct str text = str_of(kinds[_i].text);
     unsigned char bytes[UUID_BYTES];
@@ -42,13 +42,4 @@ START_TEST(a_text_has_a_kind)
         return;
     uuid_pack(text, bytes);
     ck_assert_str_is(uuid_unpack(kinds[_i].kind, bytes, &room), kinds[_i].text);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("uuid");
-    TCase *tc = tcase_create("uuid");
-    tcase_add_loop_test(tc, a_text_has_a_kind, 0, (int)COUNT_OF(kinds));
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

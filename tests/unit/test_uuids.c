@@ -30,7 +30,7 @@ static const struct {
     {{""}, 0},
 };
 
-START_TEST(a_block_has_the_texts)
+TEST_EACH(a_block_has_the_texts, COUNT_OF(lists))
 {
     struct str texts[MOST];
     struct uuid_room room;
@@ -61,21 +61,11 @@ START_TEST(a_block_has_the_texts)
 }
 
 /* A MIG device is no GPU, though its bytes may be those of one. */
-START_TEST(the_kind_counts)
+TEST(the_kind_counts)
 {
     struct str gpus[] = {STR(GPU), STR(GPU)};
     unsigned char block[1 + 2 * UUID_BYTES];
     uuids_pack(gpus, 2, block);
     ck_assert_uint_eq(uuids_find(block, 2, STR(MIG)), 2);
     ck_assert_uint_eq(uuids_find(block, 2, STR(GPU)), 0);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("uuids");
-    TCase *tc = tcase_create("uuids");
-    tcase_add_loop_test(tc, a_block_has_the_texts, 0, (int)COUNT_OF(lists));
-    tcase_add_test(tc, the_kind_counts);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -30,7 +30,7 @@ static const struct {
     {"1.5s", false, 0, NULL},
 };
 
-START_TEST(a_duration)
+TEST_EACH(a_duration, COUNT_OF(durations))
 {
     uint64_t ms = 7;
     char bytes[64];
@@ -66,7 +66,7 @@ static const struct {
     {"-1", false, 0, NULL},
 };
 
-START_TEST(a_size)
+TEST_EACH(a_size, COUNT_OF(sizes))
 {
     uint64_t n = 7;
     char bytes[64];
@@ -99,14 +99,14 @@ static const struct {
     {"", false},
 };
 
-START_TEST(loopback)
+TEST_EACH(loopback, COUNT_OF(addresses))
 {
     struct str address = str_of(addresses[_i].address);
     ck_assert(value_is_loopback(address) == addresses[_i].loopback);
 }
 
 /* A word is found whole, has its index, and prints as it reads. */
-START_TEST(a_word)
+TEST(a_word)
 {
     static const char list[] = "auto|on|off";
     char bytes[64];
@@ -123,16 +123,4 @@ START_TEST(a_word)
     buf_clear(&all, sizeof(bytes));
     value_put_words(&all, "on");
     ck_assert_str_is(buf_str(&all), "on");
-}
-
-int main(void)
-{
-    Suite *s = suite_create("value");
-    TCase *c = tcase_create("value");
-    tcase_add_loop_test(c, a_duration, 0, (int)COUNT_OF(durations));
-    tcase_add_loop_test(c, a_size, 0, (int)COUNT_OF(sizes));
-    tcase_add_loop_test(c, loopback, 0, (int)COUNT_OF(addresses));
-    tcase_add_test(c, a_word);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

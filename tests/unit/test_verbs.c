@@ -80,7 +80,7 @@ static const struct {
      OUTCOME_OK},
 };
 
-START_TEST(who_has_to_go)
+TEST_EACH(who_has_to_go, COUNT_OF(preempts))
 {
     stage_open();
     for (const char *app = preempts[_i].guarded; *app != '\0'; app++)
@@ -93,7 +93,7 @@ START_TEST(who_has_to_go)
  * One eviction of a or c is allowed. The scheduler's victim on m is a, but a is on n: its eviction
  * does not free m, so it must not use up the eviction that c needs.
  */
-START_TEST(a_victim_on_another_node_uses_up_no_budget)
+TEST(a_victim_on_another_node_uses_up_no_budget)
 {
     static const struct str both[] = {STR("a"), STR("c")};
     static const struct requirement_view need = {
@@ -116,7 +116,7 @@ START_TEST(a_victim_on_another_node_uses_up_no_budget)
 
 /* ---- before it is ready ---- */
 
-START_TEST(what_is_not_ready_decides_nothing)
+TEST(what_is_not_ready_decides_nothing)
 {
     stage_open();
     s.ready = false;
@@ -139,7 +139,7 @@ START_TEST(what_is_not_ready_decides_nothing)
 
 /* ---- filter and prioritize ---- */
 
-START_TEST(the_outcome_of_a_filter)
+TEST(the_outcome_of_a_filter)
 {
     stage_open();
     (void)ask("filter", NAMES(HI("4", ""), "\"n\",\"roomy\",\"gone\""));
@@ -163,7 +163,7 @@ static uint64_t steps_with_shortlist(unsigned shortlist, const char *answer)
  * A shortlist as long as the list of nodes leaves none out, so no node is scored for it. A pod
  * waits on n: with swap-guard: prefer, a score looks at the waiting pods.
  */
-START_TEST(a_shortlist_costs_only_where_it_is_shorter)
+TEST(a_shortlist_costs_only_where_it_is_shorter)
 {
     static const char all[] =
         "{\"Nodes\":null,\"NodeNames\":[\"n\",\"m\",\"roomy\"],\"FailedNodes\":{},"
@@ -194,7 +194,7 @@ START_TEST(a_shortlist_costs_only_where_it_is_shorter)
 }
 
 /* Nodes that are not feasible get 0, and do not affect the levels of the feasible ones. */
-START_TEST(nodes_that_do_not_fit_are_no_levels)
+TEST(nodes_that_do_not_fit_are_no_levels)
 {
     stage_open();
     answers("prioritize", NAMES(HI("12", ""), "\"n\",\"m\",\"roomy\",\"gone\""),
@@ -206,7 +206,7 @@ START_TEST(nodes_that_do_not_fit_are_no_levels)
 
 /* A quarter of a card is 4 on n and 8 on wide; their usage is equal otherwise, so wide becomes
  * fuller. */
-START_TEST(a_percentage_is_scored_by_what_it_costs_there)
+TEST(a_percentage_is_scored_by_what_it_costs_there)
 {
     static const char body[] =
         "{\"Pod\":{\"metadata\":{\"name\":\"hi\",\"namespace\":\"ns\",\"uid\":\"hi\","
@@ -235,7 +235,7 @@ START_TEST(a_percentage_is_scored_by_what_it_costs_there)
 }
 
 /* A pod's place is where it holds cards already, whatever it asks for now. */
-START_TEST(a_pod_has_its_place_on_one_node)
+TEST(a_pod_has_its_place_on_one_node)
 {
     static const char body[] =
         "{\"Pod\":{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\",\"uid\":\"c\"},\"spec\":{"
@@ -256,7 +256,7 @@ START_TEST(a_pod_has_its_place_on_one_node)
 
 /* kube-scheduler asks about these pods in every cluster: nodes that share no card stay feasible,
  * its own victims there stay in the answer, and only shared cards are a reason to refuse. */
-START_TEST(a_whole_card_needs_no_shared_one)
+TEST(a_whole_card_needs_no_shared_one)
 {
     static const struct container_view whole = {.name = STR("c"), .exclusive = STR("1")};
     struct effect fx;
@@ -351,7 +351,7 @@ static const struct {
      "\"Error\":\"ExtenderArgs: "},
 };
 
-START_TEST(a_reason_quotes_no_percent_sign)
+TEST_EACH(a_reason_quotes_no_percent_sign, COUNT_OF(percents))
 {
     stage_open();
     const char *answer = ask("filter", percents[_i].body);
@@ -370,7 +370,7 @@ static struct str reason_of_verdict(void *ctx, size_t i, bool *ret_common)
     return verdict_reason(*(const enum verdict *)ctx, STR("n%s"), &scratch);
 }
 
-START_TEST(the_reason_of_a_verdict_has_no_percent_sign)
+TEST_EACH(the_reason_of_a_verdict_has_no_percent_sign, VERDICT_COUNT)
 {
     static const unsigned char offers[] = {OFFER_UNRESOLVABLE};
     static const struct str names[] = {STR("n")};
@@ -389,20 +389,6 @@ START_TEST(the_reason_of_a_verdict_has_no_percent_sign)
 
 int main(void)
 {
-    Suite *suite = suite_create("verbs");
-    TCase *tc = tcase_create("verbs");
     log_setup(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_LEVEL_DEBUG, LOG_FORMAT_LOGFMT);
-    tcase_add_loop_test(tc, who_has_to_go, 0, (int)COUNT_OF(preempts));
-    tcase_add_test(tc, a_victim_on_another_node_uses_up_no_budget);
-    tcase_add_test(tc, what_is_not_ready_decides_nothing);
-    tcase_add_test(tc, the_outcome_of_a_filter);
-    tcase_add_test(tc, a_shortlist_costs_only_where_it_is_shorter);
-    tcase_add_test(tc, nodes_that_do_not_fit_are_no_levels);
-    tcase_add_test(tc, a_percentage_is_scored_by_what_it_costs_there);
-    tcase_add_test(tc, a_pod_has_its_place_on_one_node);
-    tcase_add_test(tc, a_whole_card_needs_no_shared_one);
-    tcase_add_loop_test(tc, a_reason_quotes_no_percent_sign, 0, (int)COUNT_OF(percents));
-    tcase_add_loop_test(tc, the_reason_of_a_verdict_has_no_percent_sign, 0, VERDICT_COUNT);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -36,7 +36,7 @@ static void learn(void)
 
 /* A pod without cards that takes the cores of a node leaves its card without use. Without costs,
  * and for cards of NVIDIA's plugin, all nodes are equal. No node is left out by the shortlist. */
-START_TEST(a_pod_without_cards_leaves_the_cores_beside_cards)
+TEST_EACH(a_pod_without_cards_leaves_the_cores_beside_cards, 4)
 {
     static const char ranks[] =
         "[{\"Host\":\"cards\",\"Score\":9},{\"Host\":\"bare\",\"Score\":10}]";
@@ -61,13 +61,4 @@ START_TEST(a_pod_without_cards_leaves_the_cores_beside_cards)
             "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}",
             OUTCOME_OK);
     stage_close();
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("verbs_costs");
-    TCase *tc = tcase_create("verbs_costs");
-    tcase_add_loop_test(tc, a_pod_without_cards_leaves_the_cores_beside_cards, 0, 4);
-    suite_add_tcase(suite, tc);
-    return unit_main(suite);
 }

@@ -34,7 +34,7 @@ static const struct node_row nodes[] = {
     {"", "\"nvidia.com/gpu\":\"20\"", "", DIALECT_GPUSHARE, NODE_NOT_SHARED, 0, 0, false},
 };
 
-START_TEST(reads_what_a_node_has)
+TEST_EACH(reads_what_a_node_has, COUNT_OF(nodes))
 {
     node_row_check(&nodes[_i]);
 }
@@ -49,7 +49,7 @@ static void set_table(struct rig *r, const char *table)
 }
 
 /* The cards of the table change their places, and one is gone for a while. */
-START_TEST(uuids_are_found_again)
+TEST(uuids_are_found_again)
 {
     struct rig r;
     all_dialects();
@@ -81,7 +81,7 @@ START_TEST(uuids_are_found_again)
 }
 
 /* A reservation names its cards by UUID, too: it moves with them, and fails if one is gone. */
-START_TEST(a_reservation_follows_its_card)
+TEST(a_reservation_follows_its_card)
 {
     struct rig r;
     struct object o;
@@ -102,7 +102,7 @@ START_TEST(a_reservation_follows_its_card)
 
 /* Volcano's plugin may give a pod's cards to the next one that asks, even if the pod runs with the
  * cards of another pod. One that has ended holds nothing: a_later_pod_has_a_later_second. */
-START_TEST(an_unserved_pod_waits_in_each_phase)
+TEST_EACH(an_unserved_pod_waits_in_each_phase, 4)
 {
     static const char *const phases[] = {"allocating", "success", "failed"};
     static const char *const pod_phases[] = {"Failed", "Succeeded", "Running", "Unknown"};
@@ -131,7 +131,7 @@ START_TEST(an_unserved_pod_waits_in_each_phase)
 /* The kubelet calls the plugin for all containers before it sets startTime, and HAMi's plugin then
  * serves the pod that the lock names, whatever the annotations of another one are. Volcano's plugin
  * goes by the annotations. */
-START_TEST(an_admitted_pod_waits_for_volcano_alone)
+TEST_EACH(an_admitted_pod_waits_for_volcano_alone, 2)
 {
     static const enum dialect dialects[] = {DIALECT_HAMI, DIALECT_VGPU};
     enum dialect d = dialects[_i];
@@ -168,7 +168,7 @@ static uint64_t reserve_second(struct rig *r, const char *uid)
 }
 
 /* The plugin compares whole seconds, also with a pod that has ended before it was served. */
-START_TEST(a_later_pod_has_a_later_second)
+TEST(a_later_pod_has_a_later_second)
 {
     struct rig r;
     all_dialects();
@@ -185,7 +185,7 @@ START_TEST(a_later_pod_has_a_later_second)
     rig_done(&r);
 }
 
-START_TEST(hami_cordons_cards_by_uuid)
+TEST(hami_cordons_cards_by_uuid)
 {
     struct rig r;
     struct object o;
@@ -206,7 +206,7 @@ START_TEST(hami_cordons_cards_by_uuid)
     rig_done(&r);
 }
 
-START_TEST(each_card_has_a_limit_of_pods)
+TEST(each_card_has_a_limit_of_pods)
 {
     struct rig r;
     struct placement there;
@@ -222,7 +222,7 @@ START_TEST(each_card_has_a_limit_of_pods)
 }
 
 /* Of an odd size: HAMi's schedulers round down, so two halves fit. */
-START_TEST(parts_of_a_card_are_rounded_down)
+TEST(parts_of_a_card_are_rounded_down)
 {
     struct rig r;
     struct placement there;
@@ -241,7 +241,7 @@ START_TEST(parts_of_a_card_are_rounded_down)
 }
 
 /* The kubelet asks for the number alone: without it the container gets no card and no limit. */
-START_TEST(memory_needs_a_number_of_cards)
+TEST_EACH(memory_needs_a_number_of_cards, 2)
 {
     static const char *const resources[] = {"volcano.sh/vgpu-memory", "nvidia.com/gpumem"};
     char container[128];
@@ -259,7 +259,7 @@ START_TEST(memory_needs_a_number_of_cards)
     object_end(&o);
 }
 
-START_TEST(its_reasons_are_the_plugins)
+TEST(its_reasons_are_the_plugins)
 {
     struct rig r;
     char bytes[256];
@@ -279,7 +279,7 @@ START_TEST(its_reasons_are_the_plugins)
 }
 
 /* A limit of 0 is none for the plugin's library. */
-START_TEST(a_part_is_never_nothing)
+TEST(a_part_is_never_nothing)
 {
     struct rig r;
     struct placement there;
@@ -294,7 +294,7 @@ START_TEST(a_part_is_never_nothing)
 }
 
 /* Compute that can't be read does not hide the memory, nor the other way round. */
-START_TEST(each_amount_counts_by_itself)
+TEST(each_amount_counts_by_itself)
 {
     struct rig r;
     all_dialects();
@@ -310,7 +310,7 @@ START_TEST(each_amount_counts_by_itself)
 }
 
 /* A pod's author may write the list of a pod that runs with the amounts of its spec. */
-START_TEST(a_list_never_counts_less_than_the_spec)
+TEST(a_list_never_counts_less_than_the_spec)
 {
     struct rig r;
     const char *two = ONE(VGPU("2", "8") ",\"volcano.sh/vgpu-cores\":\"30\"");
@@ -330,7 +330,7 @@ START_TEST(a_list_never_counts_less_than_the_spec)
 }
 
 /* A pod's annotations may have 256 KiB. The amounts of a list of that size count for the node. */
-START_TEST(a_huge_list_is_not_kept)
+TEST(a_huge_list_is_not_kept)
 {
     static char list[40 * KIB];
     struct rig r;
@@ -423,7 +423,7 @@ static const struct {
      0},
 };
 
-START_TEST(charges_the_cards_of_each_container)
+TEST_EACH(charges_the_cards_of_each_container, COUNT_OF(held))
 {
     struct rig r;
     char annotation[256];
@@ -447,7 +447,7 @@ START_TEST(charges_the_cards_of_each_container)
 
 /* With shrink-after-init a pod whose init containers are done holds what lasts, also if cards
  * change their places meanwhile. */
-START_TEST(init_containers_leave_their_cards)
+TEST_EACH(init_containers_leave_their_cards, 2)
 {
     static const int64_t then[2][2] = {{10, 6}, {9, 0}};
     struct rig r;
@@ -496,7 +496,7 @@ static const struct {
      {6, 7}},
 };
 
-START_TEST(init_containers_alone_leave_all)
+TEST_EACH(init_containers_alone_leave_all, COUNT_OF(ending))
 {
     struct rig r;
     struct object o;
@@ -522,30 +522,4 @@ START_TEST(init_containers_alone_leave_all)
     }
     object_end(&o);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("vgpu");
-    TCase *t = tcase_create("vgpu");
-    tcase_add_loop_test(t, reads_what_a_node_has, 0, COUNT_OF(nodes));
-    tcase_add_test(t, uuids_are_found_again);
-    tcase_add_test(t, a_reservation_follows_its_card);
-    tcase_add_loop_test(t, an_unserved_pod_waits_in_each_phase, 0, 4);
-    tcase_add_loop_test(t, an_admitted_pod_waits_for_volcano_alone, 0, 2);
-    tcase_add_test(t, a_later_pod_has_a_later_second);
-    tcase_add_test(t, hami_cordons_cards_by_uuid);
-    tcase_add_test(t, each_card_has_a_limit_of_pods);
-    tcase_add_test(t, parts_of_a_card_are_rounded_down);
-    tcase_add_loop_test(t, memory_needs_a_number_of_cards, 0, 2);
-    tcase_add_test(t, its_reasons_are_the_plugins);
-    tcase_add_test(t, a_part_is_never_nothing);
-    tcase_add_test(t, each_amount_counts_by_itself);
-    tcase_add_test(t, a_list_never_counts_less_than_the_spec);
-    tcase_add_test(t, a_huge_list_is_not_kept);
-    tcase_add_loop_test(t, charges_the_cards_of_each_container, 0, COUNT_OF(held));
-    tcase_add_loop_test(t, init_containers_leave_their_cards, 0, 2);
-    tcase_add_loop_test(t, init_containers_alone_leave_all, 0, COUNT_OF(ending));
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

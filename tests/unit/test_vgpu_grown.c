@@ -31,7 +31,7 @@ static void set_card(struct rig *r, const char *table)
 }
 
 /* The plugin gives the container what the list says, which was written for the smaller card. */
-START_TEST(a_list_is_for_the_card_as_it_was)
+TEST_EACH(a_list_is_for_the_card_as_it_was, COUNT_OF(growths))
 {
     struct rig r;
     struct object o;
@@ -46,13 +46,4 @@ START_TEST(a_list_is_for_the_card_as_it_was)
     ck_assert_msg(code == growths[_i].code, "%s: %s", growths[_i].what, errc_name(code));
     object_end(&o);
     rig_done(&r);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("vgpu_grown");
-    TCase *t = tcase_create("vgpu_grown");
-    tcase_add_loop_test(t, a_list_is_for_the_card_as_it_was, 0, COUNT_OF(growths));
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

@@ -131,7 +131,7 @@ static const struct {
      0},
 };
 
-START_TEST(one_card)
+TEST_EACH(one_card, COUNT_OF(table))
 {
     struct victims_rig s;
     victims_rig_init(&s, "32", "2");
@@ -145,7 +145,7 @@ START_TEST(one_card)
     victims_rig_done(&s);
 }
 
-START_TEST(budgets_come_before_priority)
+TEST(budgets_come_before_priority)
 {
     struct victims_rig s;
     victims_rig_init(&s, "32", "2");
@@ -170,7 +170,7 @@ START_TEST(budgets_come_before_priority)
     victims_rig_done(&s);
 }
 
-START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
+TEST(who_goes_anyway_takes_his_part_of_a_budget)
 {
     struct victims_rig s;
     victims_rig_init(&s, "48", "3");
@@ -194,7 +194,7 @@ START_TEST(who_goes_anyway_takes_his_part_of_a_budget)
     victims_rig_done(&s);
 }
 
-START_TEST(labels_are_those_of_the_last_object)
+TEST(labels_are_those_of_the_last_object)
 {
     struct victims_rig s;
     victims_rig_init(&s, "32", "2");
@@ -212,7 +212,7 @@ START_TEST(labels_are_those_of_the_last_object)
 
 /* A pod with a bind under way may be unknown to the scheduler, so it is no victim; and a pod is
  * never evicted for itself. */
-START_TEST(who_is_being_bound_stays)
+TEST(who_is_being_bound_stays)
 {
     struct victims_rig s;
     victims_rig_init(&s, "16", "1");
@@ -231,7 +231,7 @@ START_TEST(who_is_being_bound_stays)
     victims_rig_done(&s);
 }
 
-START_TEST(what_is_kept_for_others_is_taken)
+TEST(what_is_kept_for_others_is_taken)
 {
     struct victims_rig s;
     victims_rig_init(&s, "32", "2");
@@ -251,7 +251,7 @@ START_TEST(what_is_kept_for_others_is_taken)
     victims_rig_done(&s);
 }
 
-START_TEST(a_node_that_is_none)
+TEST(a_node_that_is_none)
 {
     struct victims_rig s;
     victims_rig_init(&s, "16", "1");
@@ -268,7 +268,7 @@ START_TEST(a_node_that_is_none)
 }
 
 /* Then another pod on the card, or another card; and at last none. */
-START_TEST(who_is_spared_stays)
+TEST(who_is_spared_stays)
 {
     static const char *const then[] = {"a", "b", "c", "no_card_free"};
     const struct pod *spared[COUNT_OF(then)];
@@ -300,7 +300,7 @@ static enum errc scenario(void *ctx)
     return victims_choose(&s->q, &s->arena, &s->got);
 }
 
-START_TEST(without_memory)
+TEST(without_memory)
 {
     struct victims_rig s;
     victims_rig_init(&s, "32", "2");
@@ -312,21 +312,4 @@ START_TEST(without_memory)
     ck_assert_str_eq(choose(&s), "a b");
     ck_assert_uint_gt(fail_alloc_each(scenario, &s), 0);
     victims_rig_done(&s);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("victims");
-    TCase *t = tcase_create("victims");
-    tcase_add_loop_test(t, one_card, 0, (int)COUNT_OF(table));
-    tcase_add_test(t, budgets_come_before_priority);
-    tcase_add_test(t, who_goes_anyway_takes_his_part_of_a_budget);
-    tcase_add_test(t, labels_are_those_of_the_last_object);
-    tcase_add_test(t, who_is_being_bound_stays);
-    tcase_add_test(t, what_is_kept_for_others_is_taken);
-    tcase_add_test(t, who_is_spared_stays);
-    tcase_add_test(t, a_node_that_is_none);
-    tcase_add_test(t, without_memory);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

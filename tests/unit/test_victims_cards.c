@@ -9,7 +9,7 @@ static void fill_cards(struct rig *r, int from, int to, const char *mem)
         actor_apply(r, (struct actor){.uid = names[i], .mem = mem, .card = i, .priority = 100});
 }
 
-START_TEST(several_cards)
+TEST(several_cards)
 {
     struct victims_rig s;
     victims_rig_init(&s, "64", "4");
@@ -36,7 +36,7 @@ START_TEST(several_cards)
     victims_rig_done(&s);
 }
 
-START_TEST(containers_apart)
+TEST(containers_apart)
 {
     static const char *const fill[] = {"x", "y", "z"};
     struct victims_rig s;
@@ -56,7 +56,7 @@ START_TEST(containers_apart)
     victims_rig_done(&s);
 }
 
-START_TEST(compute_and_groups)
+TEST(compute_and_groups)
 {
     struct victims_rig s;
     victims_rig_init(&s, "32", "2");
@@ -90,7 +90,7 @@ START_TEST(compute_and_groups)
 }
 
 /* Without e its card has room for the other pod; without d too, that pod gets d's card. */
-START_TEST(room_for_others_on_another_card)
+TEST(room_for_others_on_another_card)
 {
     struct victims_rig s;
     victims_rig_init(&s, "64", "4");
@@ -106,7 +106,7 @@ START_TEST(room_for_others_on_another_card)
     victims_rig_done(&s);
 }
 
-START_TEST(who_holds_of_both_kinds)
+TEST(who_holds_of_both_kinds)
 {
     struct victims_rig s;
     victims_rig_init(&s, "80", "5");
@@ -120,7 +120,7 @@ START_TEST(who_holds_of_both_kinds)
 }
 
 /* Too many sets to try all. The cards are tried one by one, so it finds the one small pod. */
-START_TEST(the_cheap_cards_of_many)
+TEST(the_cheap_cards_of_many)
 {
     struct victims_rig s;
     char uids[8][5][8];
@@ -145,7 +145,7 @@ START_TEST(the_cheap_cards_of_many)
 
 /* With no more steps than for the first set, the result is still a set in which each victim is
  * needed. */
-START_TEST(tired_it_takes_what_it_has)
+TEST(tired_it_takes_what_it_has)
 {
     struct victims_rig s;
     char uids[40][8];
@@ -169,19 +169,4 @@ START_TEST(tired_it_takes_what_it_has)
     ck_assert_uint_le(STEPS - s.steps, 4096 + 40);
     ck_assert_int_le(victims_cost_cmp(&s.got.cost, &first), 0);
     victims_rig_done(&s);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("victims_cards");
-    TCase *t = tcase_create("victims_cards");
-    tcase_add_test(t, several_cards);
-    tcase_add_test(t, containers_apart);
-    tcase_add_test(t, compute_and_groups);
-    tcase_add_test(t, room_for_others_on_another_card);
-    tcase_add_test(t, who_holds_of_both_kinds);
-    tcase_add_test(t, the_cheap_cards_of_many);
-    tcase_add_test(t, tired_it_takes_what_it_has);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
 }

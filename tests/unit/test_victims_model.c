@@ -231,7 +231,7 @@ static unsigned answer(const struct play *p, struct victims *ret)
     return set;
 }
 
-START_TEST(no_set_is_better)
+TEST(no_set_is_better)
 {
     uint64_t first = seeded_setting("VICTIMS_SEED", 1);
     uint64_t cases = seeded_setting("VICTIMS_CASES", 400);
@@ -263,10 +263,7 @@ START_TEST(no_set_is_better)
 
 int main(void)
 {
-    Suite *suite = suite_create("victims_model");
-    TCase *t = tcase_create("victims_model");
+    TCase *t = unit_case("victims_model");
     tcase_set_timeout(t, 600);
-    tcase_add_test(t, no_set_is_better);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

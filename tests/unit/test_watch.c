@@ -56,7 +56,7 @@ static const struct {
     {"", ERR_SYNTAX, 0, NULL, 0},
 };
 
-START_TEST(test_event)
+TEST_EACH(test_event, COUNT_OF(events))
 {
     struct watch_event ev;
     struct err e = ERR_INIT;
@@ -74,7 +74,7 @@ START_TEST(test_event)
         ck_assert_str_is(ev.object, OBJECT);
 }
 
-START_TEST(test_status)
+TEST_EACH(test_status, 6)
 {
     static const struct {
         const char *json;
@@ -114,7 +114,7 @@ START_TEST(test_status)
 }
 
 /* An answer of 403 with this body. */
-START_TEST(test_failure_of_the_api_server)
+TEST(test_failure_of_the_api_server)
 {
     static const struct {
         const char *body;
@@ -134,7 +134,7 @@ START_TEST(test_failure_of_the_api_server)
     }
 }
 
-START_TEST(test_list_meta)
+TEST_EACH(test_list_meta, 7)
 {
     static const struct {
         const char *json;
@@ -164,13 +164,7 @@ START_TEST(test_list_meta)
 
 int main(void)
 {
-    Suite *suite = suite_create("watch");
-    TCase *t = tcase_create("watch");
+    TCase *t = unit_case("watch");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, test_event, 0, (int)COUNT_OF(events));
-    tcase_add_loop_test(t, test_status, 0, 6);
-    tcase_add_test(t, test_failure_of_the_api_server);
-    tcase_add_loop_test(t, test_list_meta, 0, 7);
-    suite_add_tcase(suite, t);
-    return unit_main(suite);
+    return unit_run();
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 /* So many names that they push each other out of the memo. */
-START_TEST(models_are_evaluated_as_without_a_memo)
+TEST(models_are_evaluated_as_without_a_memo)
 {
     static struct work w;
     static char names[400][8]; /* the memo borrows them */
@@ -32,7 +32,7 @@ START_TEST(models_are_evaluated_as_without_a_memo)
     }
 }
 
-START_TEST(a_model_is_evaluated_once)
+TEST(a_model_is_evaluated_once)
 {
     static struct work w;
     struct str list = STR("NVIDIA-A100*,!*-40GB");
@@ -46,7 +46,7 @@ START_TEST(a_model_is_evaluated_once)
 }
 
 /* Each pattern may be compared with the whole model. */
-START_TEST(a_model_costs_its_length_for_each_pattern)
+TEST(a_model_costs_its_length_for_each_pattern)
 {
     static struct work w;
     static char model[200];
@@ -59,7 +59,7 @@ START_TEST(a_model_costs_its_length_for_each_pattern)
 }
 
 /* A model costs the bytes that are compared: here nearly the whole piece at each place of it. */
-START_TEST(a_model_costs_what_is_compared)
+TEST(a_model_costs_what_is_compared)
 {
     static struct work w;
     static char model[200];
@@ -72,7 +72,7 @@ START_TEST(a_model_costs_what_is_compared)
 }
 
 /* Another model is refused without a look at it, and the judgement is not remembered. */
-START_TEST(an_end_of_the_work_is_no_answer)
+TEST(an_end_of_the_work_is_no_answer)
 {
     static struct work w;
     struct str list = STR("a*");
@@ -92,7 +92,7 @@ static const char *const lists[] = {
     "!GPU-1,", "! gpu-1,!x,", "GPU-9, !GPU-10", ",,,",          "GPU-*",
 };
 
-START_TEST(uuids_are_evaluated_as_without_a_list_in_order)
+TEST_EACH(uuids_are_evaluated_as_without_a_list_in_order, COUNT_OF(lists))
 {
     static struct work w;
     uint64_t compared = 0;
@@ -111,7 +111,7 @@ START_TEST(uuids_are_evaluated_as_without_a_list_in_order)
 }
 
 /* As many UUIDs as a pod may name. */
-START_TEST(a_uuid_is_looked_up)
+TEST(a_uuid_is_looked_up)
 {
     static struct work w;
     static char text[LIMIT_WISH_BYTES];
@@ -132,7 +132,7 @@ START_TEST(a_uuid_is_looked_up)
 }
 
 /* Steps that one node leaves are for the other nodes; each has a minimum. */
-START_TEST(looks_are_shared)
+TEST(looks_are_shared)
 {
     static struct work w;
     work_begin(&w, 4);
@@ -149,21 +149,4 @@ START_TEST(looks_are_shared)
     ck_assert(!work_is_over(&w));
     w.steps++;
     ck_assert(work_is_over(&w));
-}
-
-int main(void)
-{
-    Suite *s = suite_create("work");
-    TCase *tc = tcase_create("work");
-    suite_add_tcase(s, tc);
-    tcase_add_test(tc, models_are_evaluated_as_without_a_memo);
-    tcase_add_test(tc, a_model_is_evaluated_once);
-    tcase_add_test(tc, a_model_costs_its_length_for_each_pattern);
-    tcase_add_test(tc, a_model_costs_what_is_compared);
-    tcase_add_test(tc, an_end_of_the_work_is_no_answer);
-    tcase_add_loop_test(tc, uuids_are_evaluated_as_without_a_list_in_order, 0,
-                        (int)COUNT_OF(lists));
-    tcase_add_test(tc, a_uuid_is_looked_up);
-    tcase_add_test(tc, looks_are_shared);
-    return unit_main(s);
 }

@@ -118,7 +118,7 @@ static const struct {
      12},
 };
 
-START_TEST(one_row)
+TEST_EACH(one_row, COUNT_OF(rows))
 {
     uint64_t now_ms = 1000000;
     struct write_state s = {.creates = rows[_i].creates, .check_ms = rows[_i].check_ms};
@@ -134,7 +134,7 @@ START_TEST(one_row)
 }
 
 /* Neither pause grows without end, and both have jitter. */
-START_TEST(limits)
+TEST(limits)
 {
     struct write_state s = {.creates = false};
     struct write_input in = {.event = WRITE_ON_WISH, .now_ms = 1000000, .random = 14999};
@@ -157,14 +157,4 @@ START_TEST(limits)
             (void)write_step(&s, &in);
     }
     ck_assert_uint_eq(a.delay_ms, WRITE_DRIFT_MAX_MS);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("write_step");
-    TCase *c = tcase_create("write_step");
-    tcase_add_loop_test(c, one_row, 0, (int)COUNT_OF(rows));
-    tcase_add_test(c, limits);
-    suite_add_tcase(s, c);
-    return unit_main(s);
 }

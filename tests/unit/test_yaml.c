@@ -61,7 +61,7 @@ static const struct {
     {"[\"a\", 1.5e3, null]", "[\"a\",1.5e3,null]"},
 };
 
-START_TEST(good)
+TEST_EACH(good, COUNT_OF(goods))
 {
     struct buf out;
     ck_assert_str_is(read_text(&out, goods[_i].yaml, false), goods[_i].json);
@@ -115,7 +115,7 @@ static const struct {
      "line 2, column 1: a second document; there must be one only"},
 };
 
-START_TEST(bad)
+TEST_EACH(bad, COUNT_OF(bads))
 {
     struct err err = ERR_INIT;
     struct buf out;
@@ -140,7 +140,7 @@ static const struct {
     {"{\"a\":1} {\"b\":\t2}\n\n{}", "{\"a\":1}\n{\"b\":2}\n{}\n"},
 };
 
-START_TEST(lines)
+TEST_EACH(lines, COUNT_OF(many))
 {
     struct buf out;
     ck_assert_str_is(read_text(&out, many[_i].text, true), many[_i].lines);
@@ -159,7 +159,7 @@ static const struct {
     {"{} \"a\"", "expected a JSON object at offset 4"},
 };
 
-START_TEST(bad_lines)
+TEST_EACH(bad_lines, COUNT_OF(bad_many))
 {
     struct err err = ERR_INIT;
     struct buf out;
@@ -196,7 +196,7 @@ static const struct {
     {200000, "? ", "", ERR_SYNTAX},
 };
 
-START_TEST(depth)
+TEST_EACH(depth, COUNT_OF(depths))
 {
     struct buf text;
     struct buf out;
@@ -209,7 +209,7 @@ START_TEST(depth)
 }
 
 /* Nesting that only aliases add up to. */
-START_TEST(depth_through_aliases)
+TEST(depth_through_aliases)
 {
     struct err err = ERR_INIT;
     struct buf text;
@@ -230,7 +230,7 @@ START_TEST(depth_through_aliases)
     buf_done(&out);
 }
 
-START_TEST(laughs)
+TEST(laughs)
 {
     struct err err = ERR_INIT;
     struct buf text;
@@ -252,7 +252,7 @@ START_TEST(laughs)
 }
 
 /* The work is linear in keys and anchors; otherwise this takes minutes. */
-START_TEST(many_keys_and_anchors)
+TEST(many_keys_and_anchors)
 {
     struct err err = ERR_INIT;
     struct buf text;
@@ -273,7 +273,7 @@ START_TEST(many_keys_and_anchors)
     buf_done(&out);
 }
 
-START_TEST(too_many_anchors)
+TEST(too_many_anchors)
 {
     struct err err = ERR_INIT;
     struct buf text;
@@ -288,7 +288,7 @@ START_TEST(too_many_anchors)
     buf_done(&out);
 }
 
-START_TEST(json_over_the_ceiling)
+TEST(json_over_the_ceiling)
 {
     struct buf out;
     buf_init(&out, 4);
@@ -298,22 +298,4 @@ START_TEST(json_over_the_ceiling)
     buf_clear(&out, 0);
     ck_assert_int_eq(yaml_to_json(STR("a: 1"), &out, NULL), ERR_LIMIT);
     buf_done(&out);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("yaml");
-    TCase *t = tcase_create("yaml");
-    tcase_add_loop_test(t, good, 0, COUNT_OF(goods));
-    tcase_add_loop_test(t, bad, 0, COUNT_OF(bads));
-    tcase_add_loop_test(t, lines, 0, COUNT_OF(many));
-    tcase_add_loop_test(t, bad_lines, 0, COUNT_OF(bad_many));
-    tcase_add_loop_test(t, depth, 0, COUNT_OF(depths));
-    tcase_add_test(t, depth_through_aliases);
-    tcase_add_test(t, laughs);
-    tcase_add_test(t, many_keys_and_anchors);
-    tcase_add_test(t, too_many_anchors);
-    tcase_add_test(t, json_over_the_ceiling);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

@@ -111,7 +111,7 @@ static const struct {
     {"a", S, ""},
 };
 
-START_TEST(resolves)
+TEST_EACH(resolves, COUNT_OF(cases))
 {
     struct yaml_scalar s = yaml_scalar_resolve(str_of(cases[_i].text));
     ck_assert_msg(s.type == cases[_i].type, "\"%s\" is of type %d", cases[_i].text, (int)s.type);
@@ -121,7 +121,7 @@ START_TEST(resolves)
         ck_assert_str_is(((struct str){s.number, s.n}), cases[_i].json);
 }
 
-START_TEST(long_digits_are_a_string)
+TEST(long_digits_are_a_string)
 {
     char digits[101];
     memset(digits, '7', sizeof(digits));
@@ -162,22 +162,11 @@ static const struct {
     {"a", true, "tag:example.org,2002:str", ERR_SYNTAX, S},
 };
 
-START_TEST(obeys_tags)
+TEST_EACH(obeys_tags, COUNT_OF(tagged))
 {
     struct yaml_scalar s;
     ck_assert_int_eq(yaml_scalar_read(str_of(tagged[_i].text), tagged[_i].plain,
                                       str_of(tagged[_i].tag), &s, NULL),
                      tagged[_i].code);
     ck_assert_int_eq(s.type, tagged[_i].type);
-}
-
-int main(void)
-{
-    Suite *s = suite_create("yaml_scalar");
-    TCase *t = tcase_create("yaml_scalar");
-    tcase_add_loop_test(t, resolves, 0, COUNT_OF(cases));
-    tcase_add_loop_test(t, obeys_tags, 0, COUNT_OF(tagged));
-    tcase_add_test(t, long_digits_are_a_string);
-    suite_add_tcase(s, t);
-    return unit_main(s);
 }

@@ -5,7 +5,7 @@
 #include "daemon/query/query.h"
 #include "daemon/service.h"
 #include "extender/extender.h"
-#include "extender/preempt.h"
+#include "extender/extender_preempt.h"
 
 #include <stdio.h>
 
@@ -259,7 +259,7 @@ void routes_too_large(void *service, struct http_request *r, uint64_t body_bytes
     else if (kind == METRICS_PRIORITIZE)
         extender_write_no_priorities(r->answer);
     else if (kind == METRICS_PREEMPT)
-        preempt_write(r->answer, NULL, 0);
+        extender_preempt_write(r->answer, NULL, 0);
     else if (kind == METRICS_BIND)
         extender_write_bind(r->answer, str_of(text));
     if (routes_is_verb(kind))

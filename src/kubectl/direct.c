@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "kubectl/limit.h"
-#include "kubectl/list.h"
+#include "kubectl/paged_list.h"
 #include "kubectl/say.h"
 #include "report/explain_write.h"
 #include "report/inspect_write.h"

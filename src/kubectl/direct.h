@@ -4,7 +4,7 @@
 #include "core/state/measured.h"
 #include "kube/ingest.h"
 #include "kubectl/client.h"
-#include "kubectl/pod.h"
+#include "kubectl/pod_file.h"
 
 struct kubectl_question {
     enum kubectl_command command; /* TOP, CARDS, EXPLAIN or FIT; VERSION, DOCTOR: the daemon's */

@@ -9,7 +9,7 @@
 #include "core/dialect/gpushare.h"
 #include "kube/ingest.h"
 #include "kubectl/ask.h"
-#include "kubectl/list.h"
+#include "kubectl/paged_list.h"
 #include "objects/kube_dra.h"
 #include "objects/usage.h"
 

@@ -1,7 +1,7 @@
 /* What doctor says of a pod: its request, and whether its annotations agree with its node. */
 #include "core/dialect/gpushare.h"
+#include "kubectl/card_pods.h"
 #include "kubectl/doctor.h"
-#include "kubectl/pods.h"
 
 #include <inttypes.h>
 
@@ -187,7 +187,7 @@ static void doctor_pods_check_bound(struct findings *f, const struct cache *c,
                     "bound to node %.*s, which does not exist", STR_ARG(node));
         return;
     }
-    if (pods_may_be_nvidias(b->view, b->request->dialect) && n->fault == NODE_NOT_SHARED)
+    if (card_pods_may_be_nvidias(b->view, b->request->dialect) && n->fault == NODE_NOT_SHARED)
         return;
     if (!node_serves(n, b->request)) {
         finding_add(

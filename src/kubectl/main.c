@@ -6,11 +6,11 @@
 #include "base/log.h"
 #include "core/dialect/dialect.h"
 #include "kubectl/ask.h"
+#include "kubectl/card_pods.h"
 #include "kubectl/complete.h"
 #include "kubectl/doctor.h"
 #include "kubectl/limit.h"
 #include "kubectl/names.h"
-#include "kubectl/pods.h"
 #include "kubectl/say.h"
 #include "kubectl/show.h"
 #include "report/table.h"
@@ -157,7 +157,7 @@ static enum errc main_ask(struct program *p, struct err *e)
     return code == OK ? main_show(p, answer, e) : code;
 }
 
-static enum errc main_show_pods(struct program *p, const struct pods *pods, struct err *e)
+static enum errc main_show_pods(struct program *p, const struct card_pods *pods, struct err *e)
 {
     struct buf json;
     bool is_table = p->args.output != KUBECTL_JSON && p->args.output != KUBECTL_YAML;
@@ -191,7 +191,7 @@ static enum errc main_choose_namespace(struct program *p, struct err *e)
 static enum errc main_list_pods(struct program *p, struct err *e)
 {
     const struct kubectl_args *a = &p->args;
-    struct pods pods;
+    struct card_pods pods;
     enum errc code = main_open_client(p, e);
     if (code == OK)
         code = main_choose_namespace(p, e);

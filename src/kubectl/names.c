@@ -10,7 +10,7 @@
 #include "base/limit.h"
 #include "kubectl/ask.h"
 #include "kubectl/figures.h"
-#include "kubectl/list.h"
+#include "kubectl/paged_list.h"
 #include "objects/kube.h"
 
 #include <stdlib.h>

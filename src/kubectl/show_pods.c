@@ -1,5 +1,5 @@
 /* Prints the pods of pods.h as a table or as JSON. */
-#include "kubectl/pods.h"
+#include "kubectl/card_pods.h"
 
 #include "objects/limit.h"
 #include "objects/stamp.h"
@@ -63,7 +63,7 @@ static void show_pods_text(struct table *t, struct str text)
 }
 
 /* "0,2", or in full "0:8 2:8(30%)". */
-static void show_pods_shares(struct table *t, const struct pods_row *row, bool full)
+static void show_pods_shares(struct table *t, const struct card_pods_row *row, bool full)
 {
     struct buf b;
     buf_init(&b, LIMIT_ALLOCATION_BYTES);
@@ -92,8 +92,8 @@ static void show_pods_age(struct table *t, uint32_t created_s, uint32_t now_s)
         table_cell(t, kubectl_age(now_s > created_s ? now_s - created_s : 0, &b), TINT_NONE);
 }
 
-static void show_pods_row(struct table *t, const struct pods_row *row, bool is_wide, bool measured,
-                          uint32_t now_s)
+static void show_pods_row(struct table *t, const struct card_pods_row *row, bool is_wide,
+                          bool measured, uint32_t now_s)
 {
     bool waits = row->node.n == 0;
     show_pods_text(t, row->namespace);
@@ -119,7 +119,7 @@ static void show_pods_row(struct table *t, const struct pods_row *row, bool is_w
     show_pods_text(t, row->reason);
 }
 
-enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint32_t now_s,
+enum errc kubectl_pods_show(const struct card_pods *p, struct kubectl_look look, uint32_t now_s,
                             struct arena *a, struct buf *out, struct err *reterr)
 {
     struct table t;
@@ -143,7 +143,7 @@ static void show_pods_write_str(struct jwrite *w, const char *key, struct str va
     jwrite_str_at(w, str_of(key), value.p == NULL ? STR("") : value);
 }
 
-static void show_pods_write_placement(struct jwrite *w, const struct pods_row *row)
+static void show_pods_write_placement(struct jwrite *w, const struct card_pods_row *row)
 {
     jwrite_array_at(w, STR("placement"));
     for (uint32_t i = 0; i < row->n_shares; i++) {
@@ -158,7 +158,7 @@ static void show_pods_write_placement(struct jwrite *w, const struct pods_row *r
     jwrite_array_end(w);
 }
 
-static void show_pods_write_row(struct jwrite *w, const struct pods_row *row)
+static void show_pods_write_row(struct jwrite *w, const struct card_pods_row *row)
 {
     char text[STAMP_BYTES];
     jwrite_object_begin(w);
@@ -175,7 +175,7 @@ static void show_pods_write_row(struct jwrite *w, const struct pods_row *row)
     jwrite_object_end(w);
 }
 
-void kubectl_pods_write(const struct pods *p, struct buf *out)
+void kubectl_pods_write(const struct card_pods *p, struct buf *out)
 {
     struct jwrite w;
     jwrite_init(&w, out);

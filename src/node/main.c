@@ -1,10 +1,10 @@
-/* The process cardpack-node: its command line, its privileges and its signals. node.c connects the
- * parts. */
+/* The process cardpack-node: its command line, its privileges and its signals. node_program.c
+ * connects the parts. */
 #include "base/file.h"
 #include "base/limit.h"
 #include "io/confine.h"
 #include "io/notify.h"
-#include "node/node.h"
+#include "node/node_program.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct program {
     struct settings settings;
     struct loop *loop;
     struct notify notify;
-    struct node node;
+    struct node_program node;
     bool stopping;
 };
 
@@ -34,16 +34,16 @@ static void main_on_signal(void *ctx, int signo)
     if (p->stopping)
         loop_stop(p->loop);
     else
-        node_drain(&p->node, main_drained, p);
+        node_program_drain(&p->node, main_drained, p);
     p->stopping = true;
 }
 
 static enum errc main_open(struct program *p, struct err *reterr)
 {
-    struct node_settings s = {.settings = &p->settings,
-                              .service_host = str_of(getenv("KUBERNETES_SERVICE_HOST")),
-                              .service_port = str_of(getenv("KUBERNETES_SERVICE_PORT")),
-                              .home = str_of(getenv("HOME"))};
+    struct node_program_settings s = {.settings = &p->settings,
+                                      .service_host = str_of(getenv("KUBERNETES_SERVICE_HOST")),
+                                      .service_port = str_of(getenv("KUBERNETES_SERVICE_PORT")),
+                                      .home = str_of(getenv("HOME"))};
     struct notify_environment e = {.socket = str_of(getenv("NOTIFY_SOCKET")),
                                    .watchdog_usec = str_of(getenv("WATCHDOG_USEC")),
                                    .watchdog_pid = str_of(getenv("WATCHDOG_PID"))};
@@ -55,7 +55,7 @@ static enum errc main_open(struct program *p, struct err *reterr)
         code = loop_signal(p->loop, SIGTERM, main_on_signal, p, reterr);
     if (code == OK)
         code = loop_signal(p->loop, SIGINT, main_on_signal, p, reterr);
-    return code == OK ? node_open(&p->node, &s, reterr) : code;
+    return code == OK ? node_program_open(&p->node, &s, reterr) : code;
 }
 
 /* Root without capabilities may still write in root's own folders, as the kubelet's are. */
@@ -84,7 +84,7 @@ static int main_run(struct program *p)
     }
     if (code != OK)
         log_error("cardpack-node can't go on", kv_cstr("error", e.text));
-    node_close(&p->node);
+    node_program_close(&p->node);
     notify_close(&p->notify);
     if (p->loop != NULL)
         p->loop = loop_free(p->loop);

@@ -1,9 +1,9 @@
-/* What node.c does for the enforcement of shares: finds out what the node can enforce, keeps watch
- * over it, and marks the cards on which it fails. */
+/* What node_program.c does for the enforcement of shares: finds out what the node can enforce,
+ * keeps watch over it, and marks the cards on which it fails. */
 #include "base/log.h"
 #include "node/containers/cgroup.h"
 #include "node/isolation/limit_step.h"
-#include "node/node.h"
+#include "node/node_program.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static bool node_enforce_is_cgroup2(struct str root)
     return z != NULL && stat(z, &st) == 0;
 }
 
-const char *node_enforce_cgroup(struct node *n)
+const char *node_enforce_cgroup(struct node_program *n)
 {
     const struct settings *s = n->s.settings;
     n->cgroup2 = node_enforce_is_cgroup2(s->cgroup_root);
@@ -42,19 +42,19 @@ const char *node_enforce_cgroup(struct node *n)
 
 static bool node_enforce_share(void *ctx, const struct container *c, struct card_share *ret)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     return allot_share(n->allot, c->pod->uid, c->name, ret);
 }
 
 static bool node_enforce_overrides(void *ctx, struct str uid)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     const struct override *o = map_get(&n->overrides.pods, uid);
     /* With late binding the container gets the spec's value, and not the pod's. */
     return o != NULL && o->memory && !n->late;
 }
 
-enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
+enum errc node_enforce_open(struct node_program *n, void (*changed)(void *ctx), struct err *reterr)
 {
     const struct limits_settings limits = {.loop = n->s.loop,
                                            .gpu = n->gpu,
@@ -82,7 +82,8 @@ enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct e
 /* ---- turns ---- */
 
 /* Not at each change of the node: each look is a connection to each daemon. */
-static void node_enforce_ask_mps(struct node *n, const struct gpu_card *cards, size_t n_cards)
+static void node_enforce_ask_mps(struct node_program *n, const struct gpu_card *cards,
+                                 size_t n_cards)
 {
     const struct settings *s = n->s.settings;
     uint64_t now_ms = loop_now_ms(n->s.loop);
@@ -99,7 +100,7 @@ static void node_enforce_ask_mps(struct node *n, const struct gpu_card *cards, s
 
 static bool node_enforce_mps_serves(void *ctx, const struct gpu_card *c)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     return n->mps_serves[c->index];
 }
 
@@ -116,7 +117,7 @@ static void node_enforce_log(const struct enforce *was, const struct enforce *no
 
 /* Whether the node has the driver's limits without a setting that requires them. If a limit is
  * missing there, the node's cards get pods like those of a node whose driver has no limits. */
-static bool node_enforce_is_offered(const struct node *n, const struct enforce *e)
+static bool node_enforce_is_offered(const struct node_program *n, const struct enforce *e)
 {
     return n->s.settings->isolation == SETTINGS_ISOLATION_AUTO &&
            e->means == ISOLATION_DRIVER_LIMITS;
@@ -124,13 +125,14 @@ static bool node_enforce_is_offered(const struct node *n, const struct enforce *
 
 /* Whether the limits of all containers that ran at the start have been checked: an answer may be
  * LIMIT_GRACE_MS late. */
-static bool node_enforce_is_proven(const struct node *n, const struct limits_counts *c)
+static bool node_enforce_is_proven(const struct node_program *n, const struct limits_counts *c)
 {
-    return n->enforce.means == ISOLATION_DRIVER_LIMITS && pods_synced(n->pods) && !n->listing &&
-           c->checking == 0 && loop_now_ms(n->s.loop) - n->means_ms >= LIMIT_GRACE_MS;
+    return n->enforce.means == ISOLATION_DRIVER_LIMITS && pod_watch_synced(n->pods) &&
+           !n->listing && c->checking == 0 &&
+           loop_now_ms(n->s.loop) - n->means_ms >= LIMIT_GRACE_MS;
 }
 
-void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards)
+void node_enforce_decide(struct node_program *n, const struct gpu_card *cards, size_t n_cards)
 {
     const struct enforce_facts facts = {.cgroup2 = n->cgroup2,
                                         .mps_label = n->mps_label,
@@ -164,8 +166,8 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
     n->enforce = now;
     /* For the pods that override variables; a list under way has had some of them. */
     n->owes_list = n->owes_list || (begins && n->listing);
-    if (begins && !n->listing && pods_synced(n->pods))
-        pods_relist(n->pods);
+    if (begins && !n->listing && pod_watch_synced(n->pods))
+        pod_watch_relist(n->pods);
     allot_set_means(n->allot, now.means);
     limits_enable(n->limits, now.means == ISOLATION_DRIVER_LIMITS);
     mps_enable(n->mps, now.means == ISOLATION_MPS);
@@ -173,7 +175,7 @@ void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_
 
 static bool node_enforce_is_on(void *ctx, struct str uid, uint32_t card)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     return allot_is_on(n->allot, uid, card);
 }
 
@@ -186,7 +188,7 @@ static const char *node_enforce_mode(const struct gpu_card *c)
 }
 
 /* Whether a limit that is missing on the card leaves the card open to more pods. */
-static bool node_enforce_tolerates(const struct node *n, uint32_t index)
+static bool node_enforce_tolerates(const struct node_program *n, uint32_t index)
 {
     if (!node_enforce_is_offered(n, &n->enforce) || limits_are_required(n->limits, index))
         return false;
@@ -195,7 +197,7 @@ static bool node_enforce_tolerates(const struct node *n, uint32_t index)
 }
 
 /* Empty: nothing is wrong with it. */
-static struct str node_enforce_fault(struct node *n, uint32_t index)
+static struct str node_enforce_fault(struct node_program *n, uint32_t index)
 {
     struct str fault = limits_fault(n->limits, index);
     const struct gpu_card *c = gpu_watch_find(n->gpu, index);
@@ -222,7 +224,7 @@ static struct str node_enforce_fault(struct node *n, uint32_t index)
     return str_of(n->mps_why[index]);
 }
 
-void node_enforce_mark(struct node *n, struct announce_card *cards, size_t n_cards)
+void node_enforce_mark(struct node_program *n, struct announce_card *cards, size_t n_cards)
 {
     for (size_t i = 0; i < n_cards; i++) {
         struct str fault =

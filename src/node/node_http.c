@@ -1,5 +1,5 @@
 /* The routes of cardpack-node: /healthz, /readyz and /metrics. */
-#include "node/node.h"
+#include "node/node_program.h"
 #include "report/expo.h"
 
 #define TEXT "text/plain; charset=utf-8"
@@ -19,7 +19,7 @@ static void node_http_is(struct http_request *r, bool good, struct str why)
 
 void node_http_handle(void *ctx, struct http_request *r)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     struct str why;
     bool health = str_eq(r->path, STR("/healthz"));
     bool ready = str_eq(r->path, STR("/readyz"));
@@ -30,10 +30,10 @@ void node_http_handle(void *ctx, struct http_request *r)
         http_request_header(r, "Allow", "GET, HEAD");
         node_http_text(r, 405, STR("use GET"));
     } else if (health) {
-        bool alive = node_is_alive(n, &why);
+        bool alive = node_program_is_alive(n, &why);
         node_http_is(r, alive, why);
     } else if (ready) {
-        bool good = node_is_ready(n, &why);
+        bool good = node_program_is_ready(n, &why);
         node_http_is(r, good, why);
     } else {
         node_metrics_write(n, r->answer);

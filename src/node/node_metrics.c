@@ -1,6 +1,6 @@
 /* Writes /metrics of cardpack-node. */
 #include "io/process.h"
-#include "node/node.h"
+#include "node/node_program.h"
 #include "node/usage/usage_metrics.h"
 #include "report/expo.h"
 
@@ -28,7 +28,7 @@ static void node_metrics_rows(struct expo *x, const char *key, const struct node
     }
 }
 
-static void node_metrics_cards(struct expo *x, const struct node *n)
+static void node_metrics_cards(struct expo *x, const struct node_program *n)
 {
     uint64_t units = 0;
     expo_family(x, EXPO_GAUGE, "cardpack_node_cards",
@@ -55,7 +55,7 @@ static void node_metrics_cards(struct expo *x, const struct node *n)
                      "How often the offer to the kubelet has changed.", n->offers);
 }
 
-static void node_metrics_pods(struct expo *x, const struct node *n)
+static void node_metrics_pods(struct expo *x, const struct node_program *n)
 {
     const struct allot_counts a = allot_counts(n->allot);
     node_metrics_one(x, EXPO_GAUGE, "cardpack_node_registered",
@@ -80,7 +80,7 @@ static void node_metrics_pods(struct expo *x, const struct node *n)
                      "PATCHes of pods that failed.", a.patch_failures);
 }
 
-static void node_metrics_lister(struct expo *x, const struct node *n)
+static void node_metrics_lister(struct expo *x, const struct node_program *n)
 {
     const struct lister_counts c = lister_counts(n->lister);
     expo_family(x, EXPO_COUNTER, "cardpack_node_kubelet_lists_total",
@@ -97,7 +97,7 @@ static void node_metrics_lister(struct expo *x, const struct node *n)
                      c.differences);
 }
 
-static void node_metrics_gpu(struct expo *x, const struct node *n)
+static void node_metrics_gpu(struct expo *x, const struct node_program *n)
 {
     const struct gpu_watch_state s = gpu_watch_state(n->gpu);
     expo_family(x, EXPO_GAUGE, "cardpack_node_driver",
@@ -117,7 +117,7 @@ static void node_metrics_gpu(struct expo *x, const struct node *n)
                      s.state_fault.n > 0);
 }
 
-static void node_metrics_limits(struct expo *x, const struct node *n)
+static void node_metrics_limits(struct expo *x, const struct node_program *n)
 {
     const struct limits_counts c = limits_counts(n->limits);
     enum isolation i = n->enforce.label;
@@ -148,7 +148,7 @@ static void node_metrics_limits(struct expo *x, const struct node *n)
                      n->overrides.pods.n);
 }
 
-static void node_metrics_cluster(struct expo *x, const struct node *n)
+static void node_metrics_cluster(struct expo *x, const struct node_program *n)
 {
     const struct announce_counts *c = announce_counts(n->announce);
     expo_family(x, EXPO_COUNTER, "cardpack_node_announced_total",
@@ -160,9 +160,10 @@ static void node_metrics_cluster(struct expo *x, const struct node *n)
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_drifts_total",
                      "How often the node was not as it had been announced.", c->drifts);
     node_metrics_one(x, EXPO_GAUGE, "cardpack_node_pods_synced",
-                     "1 if the last list of the node's pods was complete.", pods_synced(n->pods));
+                     "1 if the last list of the node's pods was complete.",
+                     pod_watch_synced(n->pods));
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_pods_unreadable_total",
-                     "Pods that could not be read.", pods_unreadable(n->pods));
+                     "Pods that could not be read.", pod_watch_unreadable(n->pods));
     node_metrics_one(x, EXPO_COUNTER, "cardpack_node_containers_left_out_total",
                      "Pods and running containers that are not known: no memory, or too many.",
                      n->containers.left_out);
@@ -171,7 +172,7 @@ static void node_metrics_cluster(struct expo *x, const struct node *n)
                      n->event_counts.lost + n->event_counts.dropped);
 }
 
-static void node_metrics_process(struct expo *x, const struct node *n)
+static void node_metrics_process(struct expo *x, const struct node_program *n)
 {
     struct process_usage u;
     const struct expo_label version = {"version", STR(CARDPACK_VERSION)};
@@ -193,7 +194,7 @@ static void node_metrics_process(struct expo *x, const struct node *n)
                      "Lines of the log that its reader did not take in time.", log_dropped());
 }
 
-void node_metrics_write(const struct node *n, struct buf *out)
+void node_metrics_write(const struct node_program *n, struct buf *out)
 {
     struct expo x;
     expo_init(&x, out);

@@ -1,6 +1,6 @@
 /* What the log and the node's events say of the cards when it changes. */
 #include "base/log.h"
-#include "node/node.h"
+#include "node/node_program.h"
 
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ static const char *node_report_phase_name(enum gpu_watch_phase phase)
     return names[phase];
 }
 
-static void node_report_phase(struct node *n, const struct gpu_watch_state *state)
+static void node_report_phase(struct node_program *n, const struct gpu_watch_state *state)
 {
     if (state->bad_setting.n > 0 && !n->warned)
         log_warn("a health check that is to be disabled or enabled is not known",
@@ -46,7 +46,7 @@ static uint32_t node_report_count_small(const struct announce_card *cards, size_
     return n;
 }
 
-static void node_report_left_out(struct node *n, const struct gpu_watch_state *state,
+static void node_report_left_out(struct node_program *n, const struct gpu_watch_state *state,
                                  const struct announce_card *cards, size_t n_cards)
 {
     char bytes[EVENT_MESSAGE_BYTES];
@@ -74,7 +74,7 @@ static void node_report_left_out(struct node *n, const struct gpu_watch_state *s
     events_post(n->events, &node, EVENT_WARNING, STR("GPULeftOut"), buf_str(&text));
 }
 
-static void node_report_unheard(struct node *n, const struct gpu_watch_state *state)
+static void node_report_unheard(struct node_program *n, const struct gpu_watch_state *state)
 {
     if (state->unheard > n->unheard)
         log_warn("the driver reports no XIDs of some cards: their health is what the polls show",
@@ -82,7 +82,7 @@ static void node_report_unheard(struct node *n, const struct gpu_watch_state *st
     n->unheard = state->unheard;
 }
 
-void node_report(struct node *n, const struct gpu_watch_state *state,
+void node_report(struct node_program *n, const struct gpu_watch_state *state,
                  const struct announce_card *cards, size_t n_cards)
 {
     node_report_phase(n, state);

@@ -13,7 +13,7 @@
 #include "objects/allocation.h"
 #include "objects/cards.h"
 #include "objects/limit.h"
-#include "objects/lock.h"
+#include "objects/lock_text.h"
 #include "objects/stamp.h"
 #include "objects/vgpu_cards.h"
 #include "json/jtoken.h"
@@ -543,7 +543,7 @@ static void kube_read_node_annotations(struct jread *r, struct arena *a, struct 
         else if (kube_names_find(key, 1U << KUBE_CORDON, &found))
             node->of[found.dialect].cordon = jread_str(r);
         else if (kube_names_find(key, 1U << KUBE_LOCK, &found))
-            lock_read(jread_str(r), &node->of[found.dialect].lock);
+            lock_text_read(jread_str(r), &node->of[found.dialect].lock);
         else if (!kube_take(r, key, node_annotations, COUNT_OF(node_annotations), node))
             jread_skip(r);
     }

@@ -1,6 +1,6 @@
 /* Adds nodes until the pending pods run. A pod that fits on an empty node of that shape needs one
  * at most, so there is never a reason to add more nodes than pods wait. */
-#include "sim/fit.h"
+#include "sim/sim_fit.h"
 
 #include "core/limit.h"
 #include "core/quantity.h"

@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "report/table.h"
 #include "sim/plot.h"
-#include "sim/show.h"
+#include "sim/sim_show.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ static enum errc main_replay(struct program *p, struct err *e)
     if (code == OK && p->args.plot.p != NULL)
         code = main_plot(p, &r, e);
     if (code == OK)
-        show_replays(&r, p->args.output, &p->arena, &p->out);
+        sim_show_replays(&r, p->args.output, &p->arena, &p->out);
     return code;
 }
 
@@ -72,21 +72,21 @@ static enum errc main_churn(struct program *p, struct err *e)
     struct churns c;
     enum errc code = churns_run(&p->source, &p->args, &p->arena, p->progress, &c, e);
     if (code == OK)
-        show_churns(&c, p->args.output, &p->arena, &p->out);
+        sim_show_churns(&c, p->args.output, &p->arena, &p->out);
     return code;
 }
 
 static enum errc main_fit(struct program *p, struct err *e)
 {
-    struct fit_answer f;
+    struct sim_fit_answer f;
     uint32_t shape = 0;
     enum errc code = source_add_pod(&p->source, p->args.filename, &shape, e);
     if (code == OK)
-        code = fit_run(&p->source.workloads[0], shape, &p->args, &p->arena, &f, e);
+        code = sim_fit_run(&p->source.workloads[0], shape, &p->args, &p->arena, &f, e);
     if (code != OK)
         return code;
     p->no_room = f.fit == 0;
-    show_fit(&f, p->args.output, &p->arena, &p->out);
+    sim_show_fit(&f, p->args.output, &p->arena, &p->out);
     return OK;
 }
 
@@ -100,7 +100,7 @@ static enum errc main_grow(struct program *p, struct err *e)
     if (code != OK)
         return code;
     p->no_room = g.run < g.pending;
-    show_grow(&g, p->args.output, &p->out);
+    sim_show_grow(&g, p->args.output, &p->out);
     return OK;
 }
 

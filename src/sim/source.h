@@ -1,7 +1,7 @@
 /* What a command runs on, from the files that its flags name. */
 #pragma once
 
-#include "sim/args.h"
+#include "sim/sim_args.h"
 
 struct source {
     struct arena arena; /* of all workloads */

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "core/cache/cache.h"
-#include "sim/policy.h"
 #include "sim/rng.h"
+#include "sim/sim_policy.h"
 
 /* Which of the nodes with the best score gets the pod. */
 enum sim_ties {

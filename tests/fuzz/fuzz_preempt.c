@@ -2,7 +2,7 @@
  * Compares the reader of ExtenderPreemptionArgs with jansson's tree. The written result must be
  * valid JSON that names each victim, and no node without a victim.
  */
-#include "extender/preempt.h"
+#include "extender/extender_preempt.h"
 #include "objects/kube.h"
 #include "rules.h"
 
@@ -67,7 +67,7 @@ static void check_answer(const struct preempt_args *args)
     struct buf out;
     size_t left = 0;
     buf_init(&out, 16 * MIB);
-    preempt_write(&out, args->nodes, args->n);
+    extender_preempt_write(&out, args->nodes, args->n);
     check(!buf_failed(&out), "the answer fits");
     json_t *json = answer_reads(buf_str(&out));
     const json_t *nodes = json_object_get(json, "NodeNameToMetaVictims");
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena arena;
     struct err err = ERR_INIT;
     arena_init(&arena, MIB);
-    if (preempt_read(body, &arena, &args, &err) == OK) {
+    if (extender_preempt_read(body, &arena, &args, &err) == OK) {
         check_answer(&args);
         json_t *json = jansson_reads(body);
         if (json != NULL && !ambiguous(json))

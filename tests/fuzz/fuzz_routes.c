@@ -17,7 +17,7 @@
 #include "daemon/query/query.h"
 #include "daemon/service.h"
 #include "extender/extender.h"
-#include "extender/preempt.h"
+#include "extender/extender_preempt.h"
 #include "report/explain_write.h"
 #include "rules.h"
 #include "spoken.h"
@@ -267,7 +267,7 @@ static void check_preempt(struct stage *s, struct str body, json_t *answer)
     json_t *victims = NULL;
     json_t *nodes = json_object_get(answer, "NodeNameToMetaVictims");
     check(json_is_object(nodes), "a map, whatever was asked");
-    if (preempt_read(body, &s->arena, &args, NULL) != OK) {
+    if (extender_preempt_read(body, &s->arena, &args, NULL) != OK) {
         check(json_object_size(nodes) == 0, "an invalid request has no victims");
         return;
     }

@@ -1,7 +1,7 @@
 /* kubectl-cardpack: its command line, its files of pods, and its shell completion. */
 #include "base/limit.h"
 #include "kubectl/complete.h"
-#include "kubectl/pod.h"
+#include "kubectl/pod_file.h"
 #include "unit.h"
 
 #define WORDS_MAX 12

@@ -1,7 +1,7 @@
 /* kubectl cardpack pods: lists in pages, and what a row says of each kind of pod. */
 #include "base/limit.h"
 #include "fail_alloc.h"
-#include "kubectl/pods.h"
+#include "kubectl/card_pods.h"
 #include "objects/stamp.h"
 #include "script_server.h"
 #include "unit.h"
@@ -34,7 +34,7 @@ static struct err err;
 static struct kubectl_args args;
 static struct kubectl_client client;
 static struct script_server server;
-static struct pods pods;
+static struct card_pods pods;
 static bool is_measuring;
 
 static void setup(void)

@@ -1,7 +1,7 @@
 /* The route /healthz of cardpack-node, on the double of NVIDIA's library and a clock that the test
  * sets: when the kubelet is to start a new container. */
 #include "gpu_rig.h"
-#include "node/node.h"
+#include "node/node_program.h"
 #include "raw_conn.h"
 
 #include <time.h>
@@ -23,7 +23,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 }
 
 static struct gpu_rig rig;
-static struct node node;
+static struct node_program node;
 
 static void open_node(const char *world, const char *library, uint64_t probe_ms)
 {

@@ -1,5 +1,5 @@
 /* The preempt verb's arguments and result: reading, writing and lack of memory. */
-#include "extender/preempt.h"
+#include "extender/extender_preempt.h"
 
 #include "fail_alloc.h"
 #include "unit.h"
@@ -19,7 +19,7 @@ static enum errc begin(struct reading *x, struct str body)
 {
     arena_init(&x->arena, 256 * MIB);
     x->err = ERR_INIT;
-    return preempt_read(body, &x->arena, &x->args, &x->err);
+    return extender_preempt_read(body, &x->arena, &x->args, &x->err);
 }
 
 static void end(struct reading *x)
@@ -279,7 +279,7 @@ TEST_EACH(answers_in_uids, COUNT_OF(answers))
     struct buf out;
     ck_assert_ok(begin(&x, str_of(answers[_i].body)), &x.err);
     buf_init(&out, MIB);
-    preempt_write(&out, x.args.nodes, x.args.n);
+    extender_preempt_write(&out, x.args.nodes, x.args.n);
     ck_assert(!buf_failed(&out));
     ck_assert_str_is(buf_str(&out), answers[_i].answer);
     buf_done(&out);
@@ -296,7 +296,7 @@ TEST(answers_the_captured_with_its_own_words)
     wire_load(&body, "kube-scheduler-1.36.3/preempt.json");
     ck_assert_ok(begin(&x, buf_str(&body)), &x.err);
     buf_init(&out, MIB);
-    preempt_write(&out, x.args.nodes, x.args.n);
+    extender_preempt_write(&out, x.args.nodes, x.args.n);
     const char *theirs = memmem(body.p, body.n, key.p, key.n);
     ck_assert_ptr_nonnull(theirs);
     struct str tail = {theirs, (size_t)(body.p + body.n - theirs)};
@@ -312,7 +312,7 @@ START_TEST(no_absent_uid_is_written)
     struct str uid = STR_NULL;
     const struct node_victims node = {.node = STR("n"), .uids = &uid, .n = 1};
     buf_init(&out, MIB);
-    preempt_write(&out, &node, 1);
+    extender_preempt_write(&out, &node, 1);
 }
 
 static enum errc read_and_answer(void *ctx)
@@ -323,7 +323,7 @@ static enum errc read_and_answer(void *ctx)
     enum errc code = begin(&x, buf_str(body));
     buf_init(&out, MIB);
     if (code == OK)
-        preempt_write(&out, x.args.nodes, x.args.n);
+        extender_preempt_write(&out, x.args.nodes, x.args.n);
     bool failed = buf_failed(&out);
     buf_done(&out);
     end(&x);
@@ -353,7 +353,7 @@ TEST(no_room_is_an_error_of_its_own)
     for (size_t room = 0; room < 100000 && good_from == 0; room += 16) {
         struct reading x = {.err = ERR_INIT};
         arena_init(&x.arena, room);
-        enum errc code = preempt_read(buf_str(&body), &x.arena, &x.args, &x.err);
+        enum errc code = extender_preempt_read(buf_str(&body), &x.arena, &x.args, &x.err);
         if (code == OK) {
             check_many(&x.args, 300);
             good_from = room;

@@ -1,5 +1,5 @@
 /* The command line of cardpack-sim: what it accepts, and each thing that it refuses. */
-#include "sim/args.h"
+#include "sim/sim_args.h"
 #include "unit.h"
 
 #include <stdio.h>

@@ -2,8 +2,8 @@
 #include "sim_data.h"
 
 #include "sim/dump.h"
-#include "sim/fit.h"
 #include "sim/replay.h"
+#include "sim/sim_fit.h"
 
 #define NODE(name, cards, mem)                                                           \
     "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\"},\"status\":{\"capacity\":{" \
@@ -236,7 +236,7 @@ TEST_EACH(fits_until_something_stops_it, COUNT_OF(fits))
     struct arena a;
     struct sim_workload w;
     struct err e = ERR_INIT;
-    struct fit_answer f;
+    struct sim_fit_answer f;
     uint32_t shape = 0;
     struct container_view c = {.name = STR("c"), .kind = CONTAINER_MAIN};
     struct pod_view pod = {
@@ -246,7 +246,7 @@ TEST_EACH(fits_until_something_stops_it, COUNT_OF(fits))
     struct sim_args args = args_of("binpack");
     ck_assert_ok(read_text(cluster, &a, &w, &e), &e);
     ck_assert_ok(sim_workload_add(&w, &pod, &a, &shape, &e), &e);
-    ck_assert_ok(fit_run(&w, shape, &args, &a, &f, &e), &e);
+    ck_assert_ok(sim_fit_run(&w, shape, &args, &a, &f, &e), &e);
     ck_assert_uint_eq(f.fit, fits[_i].fit);
     ck_assert(!f.limited);
     ck_assert_uint_eq(f.n_stops, 1);

@@ -7,7 +7,7 @@
 #include "daemon/backend/proof.h"
 #include "io/limit.h"
 #include "objects/kube.h"
-#include "objects/lock.h"
+#include "objects/lock_text.h"
 #include "objects/stamp.h"
 #include "json/jwrite.h"
 
@@ -170,7 +170,7 @@ static void node_lock_patch(struct node_lock *l)
 enum node_lock_state node_lock_judge(const struct node_lock *l, struct str value, uint64_t now_ns,
                                      struct lock_view *ret)
 {
-    lock_read(value, ret);
+    lock_text_read(value, ret);
     if (l->text_n > 0 && str_eq(value, (struct str){l->text, l->text_n}))
         return NODE_LOCK_IS_OURS;
     if (!lock_is_fresh(ret, now_ns / NS_A_SECOND))

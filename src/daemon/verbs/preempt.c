@@ -9,7 +9,7 @@
  * left out too. kube-scheduler gives up all its preemptions if it gets no answer, so an error goes
  * to the log, and the answer has no nodes.
  */
-#include "extender/preempt.h"
+#include "extender/extender_preempt.h"
 
 #include "base/log.h"
 #include "core/limit.h"
@@ -173,13 +173,14 @@ void preempt_handle(struct service *s, struct http_request *r)
     struct preempt p = {.service = s, .arena = r->arena, .steps = LIMIT_VICTIM_STEPS};
     struct err e = ERR_INIT;
     p.story = BUF_ON(p.story_bytes);
-    const char *why =
-        preempt_read(r->body, r->arena, &p.args, &e) != OK ? e.text : preempt_decide(&p, &e);
+    const char *why = extender_preempt_read(r->body, r->arena, &p.args, &e) != OK
+                          ? e.text
+                          : preempt_decide(&p, &e);
     if (why != NULL)
         log_warn("no pod is preempted", kv_str("peer", r->peer),
                  kv_str("namespace", p.args.pod.namespace), kv_str("pod", p.args.pod.name),
                  kv_cstr("error", why));
     r->outcome = (unsigned char)preempt_outcome_of(&p, why);
-    preempt_write(r->answer, p.args.nodes, why == NULL ? p.args.n : 0);
+    extender_preempt_write(r->answer, p.args.nodes, why == NULL ? p.args.n : 0);
     http_request_respond(r, 200, "application/json");
 }

@@ -76,7 +76,7 @@ void allot_set_means(struct allot *a, enum isolation means); /* what containers 
  * before stays as it is. */
 void allot_set_late(struct allot *a, bool late);
 
-/* The pods of the node, as struct pods_ops. */
+/* The pods of the node, as struct pod_watch_ops. */
 void allot_list_begin(struct allot *a);
 void allot_list_end(struct allot *a);
 void allot_set_pod(struct allot *a, const struct pod_view *view, uint64_t version);

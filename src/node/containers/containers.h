@@ -48,7 +48,7 @@ struct containers {
 void containers_init(struct containers *c, struct map_seed seed);
 void containers_done(struct containers *c);
 
-/* As struct pods_ops; json is the pod's object. A pod that has ended leaves. */
+/* As struct pod_watch_ops; json is the pod's object. A pod that has ended leaves. */
 void containers_begin(struct containers *c);
 void containers_set(struct containers *c, const struct pod_view *view, struct str json);
 void containers_gone(struct containers *c, struct str uid);

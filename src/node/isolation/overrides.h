@@ -30,8 +30,8 @@ struct overrides {
 void overrides_init(struct overrides *o, struct map_seed seed);
 void overrides_done(struct overrides *o);
 
-/* As struct pods_ops. A pod gets one event. over: see containers_over; its cards are not marked
- * any more. */
+/* As struct pod_watch_ops. A pod gets one event. over: see containers_over; its cards are not
+ * marked any more. */
 void overrides_begin(struct overrides *o);
 void overrides_set(struct overrides *o, const struct pod_view *view, struct str json, bool over);
 void overrides_gone(struct overrides *o, struct str uid);

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "node/pods/pod_patch.h"
-#include "node/pods/pods.h"
+#include "node/pods/pod_watch.h"
 
 #define PAUSE_MS       UINT64_C(200)
 #define PAUSE_MAX_MS   UINT64_C(5000)
@@ -182,7 +182,7 @@ static enum errc pod_patcher_take(struct pod_patcher *m, const struct pod_patche
     struct pod_view view;
     uint64_t version = 0;
     arena_reset(&m->arena);
-    enum errc code = pods_read(buf_str(&c->call.http.reply), &m->arena, &view, &version, e);
+    enum errc code = pod_watch_read(buf_str(&c->call.http.reply), &m->arena, &view, &version, e);
     if (code != OK)
         return code;
     if (!str_eq(view.uid, str_of(c->uid)))

@@ -16,7 +16,7 @@ struct in_use {
 void in_use_init(struct in_use *u, struct map_seed seed);
 void in_use_done(struct in_use *u);
 
-/* As struct pods_ops. */
+/* As struct pod_watch_ops. */
 void in_use_begin(struct in_use *u);
 void in_use_set(struct in_use *u, const struct pod_view *view);
 void in_use_gone(struct in_use *u, struct str uid);

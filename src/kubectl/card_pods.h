@@ -9,7 +9,7 @@
 #include "kubectl/client.h"
 #include "kubectl/show.h"
 
-struct pods_row {
+struct card_pods_row {
     struct str namespace;
     struct str name;
     struct str uid;
@@ -26,8 +26,8 @@ struct pods_row {
     bool nvidias;       /* it has nothing of HAMi's but the resource that is NVIDIA's, too */
 };
 
-struct pods {
-    struct pods_row *rows; /* all in the arena */
+struct card_pods {
+    struct card_pods_row *rows; /* all in the arena */
     size_t n;
     size_t cap;
     bool measured; /* what is really used is known of some pod */
@@ -35,28 +35,28 @@ struct pods {
 
 /* Whether NVIDIA's device plugin may serve the pod, whose request has dialect d: the pod asks for
  * nvidia.com/gpu, and has nothing else of HAMi's. Then the node decides. */
-bool pods_may_be_nvidias(const struct pod_view *v, enum dialect d);
+bool card_pods_may_be_nvidias(const struct pod_view *v, enum dialect d);
 
 /* Reads the pods of a namespace; absent: of all namespaces. `selector` absent: any labels. */
 enum errc kubectl_pods_read(struct kubectl_client *c, struct str namespace, struct str selector,
-                            struct arena *a, struct pods *ret, struct err *reterr) _must_use_;
+                            struct arena *a, struct card_pods *ret, struct err *reterr) _must_use_;
 
 /* Adds what the pods really use, from the ConfigMaps of cardpack-node. Without the right to read
  * them nothing is known, and a line says so. */
-enum errc kubectl_pods_measure(struct kubectl_client *c, struct pods *p, struct err *reterr)
+enum errc kubectl_pods_measure(struct kubectl_client *c, struct card_pods *p, struct err *reterr)
     _must_use_;
 
 /* Sorts the rows for --sort-by. */
-enum errc kubectl_pods_sort(struct pods *p, enum kubectl_sort by, struct arena *a,
+enum errc kubectl_pods_sort(struct card_pods *p, enum kubectl_sort by, struct arena *a,
                             struct err *reterr) _must_use_;
 
 /* As a table, or as names; now_s is the Unix time, for ages. */
-enum errc kubectl_pods_show(const struct pods *p, struct kubectl_look look, uint32_t now_s,
+enum errc kubectl_pods_show(const struct card_pods *p, struct kubectl_look look, uint32_t now_s,
                             struct arena *a, struct buf *out, struct err *reterr) _must_use_;
 
 /* {"pods": [{"namespace", "name", "node", "status", "request", "memory", "placement": [{"card",
  * "memory", "compute"}], "created", "reason"}]} */
-void kubectl_pods_write(const struct pods *p, struct buf *out);
+void kubectl_pods_write(const struct card_pods *p, struct buf *out);
 
 /* "45s", "7m", "3h12m", "9d": two units at most. */
 struct str kubectl_age(uint32_t seconds, struct buf *out);

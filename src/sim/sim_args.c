@@ -3,7 +3,7 @@
  * "--flag=value" or "-f value". A flag that the command does not accept is an error, because the
  * user expects it to have an effect.
  */
-#include "sim/args.h"
+#include "sim/sim_args.h"
 
 #include "base/near.h"
 
@@ -30,8 +30,8 @@ static const struct cli_verb verbs[SIM_COMMANDS] = {
 
 /* ---- values ---- */
 
-static enum errc args_set_pods(const struct cli_flag *f, void *args, struct str value,
-                               struct err *e)
+static enum errc sim_args_set_pods(const struct cli_flag *f, void *args, struct str value,
+                                   struct err *e)
 {
     struct sim_args *a = args;
     (void)f;
@@ -41,8 +41,8 @@ static enum errc args_set_pods(const struct cli_flag *f, void *args, struct str 
     return OK;
 }
 
-static enum errc args_set_policies(const struct cli_flag *f, void *args, struct str value,
-                                   struct err *e)
+static enum errc sim_args_set_policies(const struct cli_flag *f, void *args, struct str value,
+                                       struct err *e)
 {
     struct sim_args *a = args;
     struct str rest = value;
@@ -61,7 +61,7 @@ static enum errc args_set_policies(const struct cli_flag *f, void *args, struct 
 }
 
 /* "0.95": up to four digits behind the point, more than 0 and at most 10. */
-static bool args_read_load(struct str text, double *ret)
+static bool sim_args_read_load(struct str text, double *ret)
 {
     struct str whole;
     struct str part;
@@ -77,8 +77,8 @@ static bool args_read_load(struct str text, double *ret)
     return *ret > 0 && *ret <= 10;
 }
 
-static enum errc args_set_loads(const struct cli_flag *f, void *args, struct str value,
-                                struct err *e)
+static enum errc sim_args_set_loads(const struct cli_flag *f, void *args, struct str value,
+                                    struct err *e)
 {
     struct sim_args *a = args;
     struct str rest = value;
@@ -89,7 +89,7 @@ static enum errc args_set_loads(const struct cli_flag *f, void *args, struct str
         (void)str_cut(rest, ',', &one, &rest);
         if (a->n_loads == COUNT_OF(a->loads))
             return err_set(e, ERR_LIMIT, "more than %zu loads", COUNT_OF(a->loads));
-        if (!args_read_load(one, &a->loads[a->n_loads++]))
+        if (!sim_args_read_load(one, &a->loads[a->n_loads++]))
             return err_set(e, ERR_RANGE, "\"%.*s\" must be a load from 0.0001 to 10, such as 0.95",
                            STR_ARG(one));
     }
@@ -103,13 +103,13 @@ static const struct cli_flag flags[] = {
     {"--pods", NULL, RUNS, "FILE",
      "pods of a trace: columns name, cpu_milli, memory_mib, num_gpu, gpu_milli and perhaps "
      "gpu_spec; may be repeated",
-     .set = args_set_pods},
+     .set = sim_args_set_pods},
     {"--cluster", NULL, CLUSTER, "FILE",
      "a cluster: what kubectl get nodes,pods -A -o json prints; -: standard input",
      CLI_TEXT(struct sim_args, cluster)},
     {"--policy", NULL, PLACES, "NAME,...",
      "binpack, spread, fgd, bid-price, or for traces bestfit, fgd-paper (default binpack)",
-     .set = args_set_policies, .words = SIM_POLICY_WORDS},
+     .set = sim_args_set_policies, .words = SIM_POLICY_WORDS},
     {"--seeds", NULL, RUNS, "N", "number of runs with other random numbers (default 10)",
      CLI_NUMBER(struct sim_args, seeds, 1, LIMIT_SIM_SEEDS)},
     {"--first-seed", NULL, RUNS, "N", "the first seed; the others follow (default 1)",
@@ -125,7 +125,7 @@ static const struct cli_flag flags[] = {
      CLI_TEXT(struct sim_args, places)},
     {"--load", NULL, BIT(SIM_CHURN), "LOAD,...",
      "card memory that the pods would hold, of the capacity (default 0.90,0.95,0.98)",
-     .set = args_set_loads},
+     .set = sim_args_set_loads},
     {"--filename", "-f", BIT(SIM_FIT), "FILE",
      "file with a Pod, in YAML or JSON; -: standard input", CLI_TEXT(struct sim_args, filename)},
     {"--add", NULL, BIT(SIM_GROW), "NODE",
@@ -162,7 +162,7 @@ struct parser {
     bool help;
 };
 
-static enum errc args_unknown(struct str word, bool flag, struct err *e)
+static enum errc sim_args_unknown(struct str word, bool flag, struct err *e)
 {
     struct near near = near_to(word);
     for (size_t i = 0; flag && i < COUNT_OF(flags); i++)
@@ -175,14 +175,14 @@ static enum errc args_unknown(struct str word, bool flag, struct err *e)
                    found ? ", perhaps " : "", (int)near.found.n, found ? near.found.p : "");
 }
 
-static enum errc args_read_flag(struct parser *p, struct str word, struct err *e)
+static enum errc sim_args_read_flag(struct parser *p, struct str word, struct err *e)
 {
     struct str name;
     struct str value;
     (void)str_cut(word, '=', &name, &value);
     const struct cli_flag *f = cli_find_flag(&cli, name);
     if (f == NULL)
-        return args_unknown(name, true, e);
+        return sim_args_unknown(name, true, e);
     bool repeated = false;
     for (size_t i = 0; i < p->n_seen; i++)
         repeated = repeated || p->seen[i] == f;
@@ -200,26 +200,26 @@ static enum errc args_read_flag(struct parser *p, struct str word, struct err *e
     return cli_set(f, p->args, value, e);
 }
 
-static enum errc args_read_verb(struct str word, enum sim_command *ret, struct err *e)
+static enum errc sim_args_read_verb(struct str word, enum sim_command *ret, struct err *e)
 {
     unsigned verb = 0;
     if (!cli_find_verb(&cli, word, &verb))
-        return args_unknown(word, false, e);
+        return sim_args_unknown(word, false, e);
     *ret = (enum sim_command)verb;
     return OK;
 }
 
-static enum errc args_read_word(struct parser *p, struct str word, struct err *e)
+static enum errc sim_args_read_word(struct parser *p, struct str word, struct err *e)
 {
     struct sim_args *a = p->args;
     if (word.n > 1 && word.p[0] == '-')
-        return args_read_flag(p, word, e);
+        return sim_args_read_flag(p, word, e);
     if (!p->has_command) {
         p->has_command = true;
-        return args_read_verb(word, &a->command, e);
+        return sim_args_read_verb(word, &a->command, e);
     }
     if (a->command == SIM_HELP && a->subject == SIM_HELP)
-        return args_read_verb(word, &a->subject, e);
+        return sim_args_read_verb(word, &a->subject, e);
     if (a->command == SIM_COMPLETION && !p->has_shell) {
         p->has_shell = true;
         return str_eq(word, STR("bash"))
@@ -234,7 +234,7 @@ static enum errc args_read_word(struct parser *p, struct str word, struct err *e
 
 /* ---- checks of combinations ---- */
 
-static enum errc args_check_source(const struct sim_args *a, struct err *e)
+static enum errc sim_args_check_source(const struct sim_args *a, struct err *e)
 {
     const char *name = verbs[a->command].name;
     bool runs = (RUNS >> a->command & 1) != 0;
@@ -253,7 +253,7 @@ static enum errc args_check_source(const struct sim_args *a, struct err *e)
     return OK;
 }
 
-static enum errc args_check_order(const struct parser *p, struct err *e)
+static enum errc sim_args_check_order(const struct parser *p, struct err *e)
 {
     const struct cli_flag *fill = cli_find_flag(&cli, STR("--fill"));
     const struct cli_flag *seeds = cli_find_flag(&cli, STR("--seeds"));
@@ -268,7 +268,7 @@ static enum errc args_check_order(const struct parser *p, struct err *e)
     return OK;
 }
 
-static enum errc args_check(const struct parser *p, struct err *e)
+static enum errc sim_args_check(const struct parser *p, struct err *e)
 {
     const struct sim_args *a = p->args;
     for (size_t i = 0; i < p->n_seen; i++) {
@@ -290,10 +290,10 @@ static enum errc args_check(const struct parser *p, struct err *e)
         if (a->policies[i].bestfit)
             return err_set(e, ERR_SYNTAX, "--policy: bestfit is for traces only");
     }
-    return args_check_order(p, e) == OK ? args_check_source(a, e) : e->code;
+    return sim_args_check_order(p, e) == OK ? sim_args_check_source(a, e) : e->code;
 }
 
-static void args_fill_defaults(struct sim_args *a)
+static void sim_args_fill_defaults(struct sim_args *a)
 {
     static const double loads[] = {0.90, 0.95, 0.98};
     if (a->n_policies == 0)
@@ -309,7 +309,7 @@ enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret, str
     *ret = (struct sim_args){
         .command = SIM_HELP, .subject = SIM_HELP, .seeds = SEEDS_DEFAULT, .first_seed = 1};
     while (code == OK && p.at < argc)
-        code = args_read_word(&p, str_of(argv[p.at++]), reterr);
+        code = sim_args_read_word(&p, str_of(argv[p.at++]), reterr);
     if (code != OK)
         return code;
     if (!p.has_command && !p.help)
@@ -319,8 +319,8 @@ enum errc sim_args_parse(int argc, char *const argv[], struct sim_args *ret, str
         ret->command = SIM_HELP;
         return OK;
     }
-    code = args_check(&p, reterr);
-    args_fill_defaults(ret);
+    code = sim_args_check(&p, reterr);
+    sim_args_fill_defaults(ret);
     return code;
 }
 
@@ -364,7 +364,7 @@ static const char completion_tail[] =
     "}\n"
     "complete -F _cardpack_sim cardpack-sim\n";
 
-static void args_put_words(struct buf *out, const char *words)
+static void sim_args_put_words(struct buf *out, const char *words)
 {
     buf_put(out, STR("            word=${cur%\"${cur##*,}\"}\n"
                      "            mapfile -t COMPREPLY < <(compgen -P \"$word\" -W '"));
@@ -374,7 +374,7 @@ static void args_put_words(struct buf *out, const char *words)
 }
 
 /* After a flag with a value. Of several values with commas the last one is completed. */
-static void args_put_values(struct buf *out)
+static void sim_args_put_values(struct buf *out)
 {
     for (size_t i = 0; i < COUNT_OF(flags); i++) {
         const struct cli_flag *f = &flags[i];
@@ -383,7 +383,7 @@ static void args_put_values(struct buf *out)
         buf_printf(out, "        %s%s%s)\n", f->name, f->letter == NULL ? "" : " | ",
                    f->letter == NULL ? "" : f->letter);
         if (f->words != NULL)
-            args_put_words(out, f->words);
+            sim_args_put_words(out, f->words);
         else if (str_eq(str_of(f->value), STR("FILE")))
             buf_put(out, STR("            compopt -o filenames 2>/dev/null\n"
                              "            mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"));
@@ -392,7 +392,7 @@ static void args_put_values(struct buf *out)
 }
 
 /* The words after a command: its flags. */
-static void args_put_offers(struct buf *out)
+static void sim_args_put_offers(struct buf *out)
 {
     for (size_t c = 0; c < COUNT_OF(verbs); c++) {
         buf_printf(out, "        %s) offer='", verbs[c].name);
@@ -415,11 +415,11 @@ void sim_completion(struct buf *out)
         buf_printf(out, "            %s%s", verbs[c].name,
                    c + 1 < COUNT_OF(verbs) ? " |\\\n" : ") command=$word && break ;;\n");
     buf_put(out, STR("        esac\n    done\n    COMPREPLY=()\n    case $prev in\n"));
-    args_put_values(out);
+    sim_args_put_values(out);
     buf_put(out, STR("    esac\n    case $command in\n        '') offer='"));
     for (size_t c = 0; c < COUNT_OF(verbs); c++)
         buf_printf(out, "%s ", verbs[c].name);
     buf_put(out, STR("' ;;\n"));
-    args_put_offers(out);
+    sim_args_put_offers(out);
     buf_put(out, str_of(completion_tail));
 }

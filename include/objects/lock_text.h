@@ -4,4 +4,4 @@
 #include "core/request/view.h"
 
 /* Reads "TIME", or "TIME,NAMESPACE,NAME". Absent: no lock. */
-void lock_read(struct str text, struct lock_view *ret);
+void lock_text_read(struct str text, struct lock_view *ret);

@@ -1,10 +1,10 @@
 /* Numbers have as many digits as make sense beside other seeds: two in tables, four elsewhere. */
-#include "sim/show.h"
+#include "sim/sim_show.h"
 
 #include "report/table.h"
 #include "json/jwrite.h"
 
-static void show_number(struct jwrite *w, const char *key, double x)
+static void sim_show_number(struct jwrite *w, const char *key, double x)
 {
     char text[64];
     struct buf b = BUF_ON(text);
@@ -13,18 +13,18 @@ static void show_number(struct jwrite *w, const char *key, double x)
     jwrite_raw(w, buf_str(&b));
 }
 
-static void show_count(struct jwrite *w, const char *key, uint64_t n)
+static void sim_show_count(struct jwrite *w, const char *key, uint64_t n)
 {
     jwrite_u64_at(w, str_of(key), n);
 }
 
-static void show_text(struct jwrite *w, const char *key, struct str text)
+static void sim_show_text(struct jwrite *w, const char *key, struct str text)
 {
     jwrite_str_at(w, str_of(key), text);
 }
 
 /* A figure that there may be none of. */
-static void show_cell(struct table *t, double x)
+static void sim_show_cell(struct table *t, double x)
 {
     if (x < 0)
         table_cell(t, STR("-"), TINT_DIM);
@@ -32,7 +32,7 @@ static void show_cell(struct table *t, double x)
         table_printf(t, TINT_NONE, "%.2f", x);
 }
 
-static void show_columns(struct table *t, const char *const *names, size_t n, size_t n_texts)
+static void sim_show_columns(struct table *t, const char *const *names, size_t n, size_t n_texts)
 {
     for (size_t i = 0; i < n; i++)
         table_column(t, str_of(names[i]), i >= n_texts);
@@ -40,14 +40,14 @@ static void show_columns(struct table *t, const char *const *names, size_t n, si
 
 /* ---- replay ---- */
 
-static struct str show_order(const struct replays_row *row)
+static struct str sim_show_order(const struct replays_row *row)
 {
     if (!row->in_order)
         return STR("shuffled");
     return row->workload->in_file != NULL ? STR("file") : STR("created");
 }
 
-static void show_trace_table(const struct replays *r, struct arena *a, struct buf *out)
+static void sim_show_trace_table(const struct replays *r, struct arena *a, struct buf *out)
 {
     char at_fill[32];
     struct table t;
@@ -56,56 +56,56 @@ static void show_trace_table(const struct replays *r, struct arena *a, struct bu
     const char *const names[] = {"WORKLOAD",   "POLICY",  "RUNS",     "AT 100%",
                                  buf_cstr(&b), "ARRIVED", "REJECTED", "BROKEN"};
     table_init(&t, a);
-    show_columns(&t, names, COUNT_OF(names), 2);
+    sim_show_columns(&t, names, COUNT_OF(names), 2);
     for (size_t i = 0; i < r->n; i++) {
         const struct replays_row *row = &r->rows[i];
         table_cell(&t, row->workload->name, TINT_NONE);
         table_cell(&t, row->policy->name, TINT_NONE);
         table_printf(&t, TINT_NONE, "%u", row->runs);
-        show_cell(&t, row->at_full);
-        show_cell(&t, row->at_fill);
-        show_cell(&t, row->arrived);
+        sim_show_cell(&t, row->at_full);
+        sim_show_cell(&t, row->at_fill);
+        sim_show_cell(&t, row->arrived);
         table_printf(&t, TINT_NONE, "%.1f", row->rejected);
-        show_cell(&t, row->broken);
+        sim_show_cell(&t, row->broken);
     }
     table_write(&t, true, false, out);
 }
 
-static void show_cluster_table(const struct replays *r, struct arena *a, struct buf *out)
+static void sim_show_cluster_table(const struct replays *r, struct arena *a, struct buf *out)
 {
     static const char *const names[] = {"POLICY",    "ORDER",    "RUNS",  "ARRIVED",
                                         "ALLOCATED", "REJECTED", "BROKEN"};
     struct table t;
     table_init(&t, a);
-    show_columns(&t, names, COUNT_OF(names), 2);
+    sim_show_columns(&t, names, COUNT_OF(names), 2);
     for (size_t i = 0; i < r->n; i++) {
         const struct replays_row *row = &r->rows[i];
         table_cell(&t, row->policy->name, TINT_NONE);
-        table_cell(&t, show_order(row), TINT_NONE);
+        table_cell(&t, sim_show_order(row), TINT_NONE);
         table_printf(&t, TINT_NONE, "%u", row->runs);
-        show_cell(&t, row->arrived);
-        show_cell(&t, row->allocated);
+        sim_show_cell(&t, row->arrived);
+        sim_show_cell(&t, row->allocated);
         table_printf(&t, TINT_NONE, "%.1f", row->rejected);
-        show_cell(&t, row->broken);
+        sim_show_cell(&t, row->broken);
     }
     table_write(&t, true, false, out);
 }
 
-static void show_series(struct jwrite *w, const struct replays_row *row, uint32_t fill)
+static void sim_show_series(struct jwrite *w, const struct replays_row *row, uint32_t fill)
 {
     jwrite_array_at(w, STR("series"));
     for (uint32_t i = 0; i <= fill; i++) {
         if (row->series[i] < 0)
             continue;
         jwrite_object_begin(w);
-        show_count(w, "arrivedPercent", i);
-        show_number(w, "allocatedPercent", row->series[i]);
+        sim_show_count(w, "arrivedPercent", i);
+        sim_show_number(w, "allocatedPercent", row->series[i]);
         jwrite_object_end(w);
     }
     jwrite_array_end(w);
 }
 
-static void show_replays_json(const struct replays *r, struct buf *out)
+static void sim_show_replays_json(const struct replays *r, struct buf *out)
 {
     struct jwrite w;
     jwrite_init(&w, out);
@@ -113,22 +113,22 @@ static void show_replays_json(const struct replays *r, struct buf *out)
     for (size_t i = 0; i < r->n; i++) {
         const struct replays_row *row = &r->rows[i];
         jwrite_object_begin(&w);
-        show_text(&w, "workload", row->workload->name);
-        show_text(&w, "policy", row->policy->name);
-        show_text(&w, "order", show_order(row));
-        show_count(&w, "runs", row->runs);
-        show_number(&w, "arrivedPercent", row->arrived);
-        show_number(&w, "allocatedPercent", row->allocated);
-        show_number(&w, "rejectedPods", row->rejected);
-        show_number(&w, "brokenPercent", row->broken);
-        show_series(&w, row, r->fill);
+        sim_show_text(&w, "workload", row->workload->name);
+        sim_show_text(&w, "policy", row->policy->name);
+        sim_show_text(&w, "order", sim_show_order(row));
+        sim_show_count(&w, "runs", row->runs);
+        sim_show_number(&w, "arrivedPercent", row->arrived);
+        sim_show_number(&w, "allocatedPercent", row->allocated);
+        sim_show_number(&w, "rejectedPods", row->rejected);
+        sim_show_number(&w, "brokenPercent", row->broken);
+        sim_show_series(&w, row, r->fill);
         jwrite_object_end(&w);
     }
     jwrite_array_end(&w);
     buf_putc(out, '\n');
 }
 
-static void show_replays_csv(const struct replays *r, struct buf *out)
+static void sim_show_replays_csv(const struct replays *r, struct buf *out)
 {
     buf_put(out, STR("workload,policy,order,arrived_percent,allocated_percent\n"));
     for (size_t i = 0; i < r->n; i++) {
@@ -136,65 +136,67 @@ static void show_replays_csv(const struct replays *r, struct buf *out)
         for (uint32_t k = 0; k <= r->fill; k++) {
             if (row->series[k] >= 0)
                 buf_printf(out, "%.*s,%.*s,%.*s,%u,%.4f\n", STR_ARG(row->workload->name),
-                           STR_ARG(row->policy->name), STR_ARG(show_order(row)), k, row->series[k]);
+                           STR_ARG(row->policy->name), STR_ARG(sim_show_order(row)), k,
+                           row->series[k]);
         }
     }
 }
 
-void show_replays(const struct replays *r, enum sim_output output, struct arena *a, struct buf *out)
+void sim_show_replays(const struct replays *r, enum sim_output output, struct arena *a,
+                      struct buf *out)
 {
     if (output == SIM_JSON)
-        show_replays_json(r, out);
+        sim_show_replays_json(r, out);
     else if (output == SIM_CSV)
-        show_replays_csv(r, out);
+        sim_show_replays_csv(r, out);
     else if (r->once && r->of_cluster)
-        show_cluster_table(r, a, out);
+        sim_show_cluster_table(r, a, out);
     else
-        show_trace_table(r, a, out);
+        sim_show_trace_table(r, a, out);
 }
 
 /* ---- churn ---- */
 
-static void show_churns_table(const struct churns *c, struct arena *a, struct buf *out)
+static void sim_show_churns_table(const struct churns *c, struct arena *a, struct buf *out)
 {
     static const char *const names[] = {"WORKLOAD", "POLICY", "LOAD",     "RUNS",
                                         "REJECTED", "ERROR",  "ALLOCATED"};
     struct table t;
     table_init(&t, a);
-    show_columns(&t, names, COUNT_OF(names), 2);
+    sim_show_columns(&t, names, COUNT_OF(names), 2);
     for (size_t i = 0; i < c->n; i++) {
         table_cell(&t, c->rows[i].workload->name, TINT_NONE);
         table_cell(&t, c->rows[i].policy->name, TINT_NONE);
         table_printf(&t, TINT_NONE, "%.4g", c->rows[i].load);
         table_printf(&t, TINT_NONE, "%u", c->rows[i].runs);
-        show_cell(&t, c->rows[i].rejected);
-        show_cell(&t, c->rows[i].error);
-        show_cell(&t, c->rows[i].allocated);
+        sim_show_cell(&t, c->rows[i].rejected);
+        sim_show_cell(&t, c->rows[i].error);
+        sim_show_cell(&t, c->rows[i].allocated);
     }
     table_write(&t, true, false, out);
 }
 
-static void show_churns_json(const struct churns *c, struct buf *out)
+static void sim_show_churns_json(const struct churns *c, struct buf *out)
 {
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_array_begin(&w);
     for (size_t i = 0; i < c->n; i++) {
         jwrite_object_begin(&w);
-        show_text(&w, "workload", c->rows[i].workload->name);
-        show_text(&w, "policy", c->rows[i].policy->name);
-        show_number(&w, "load", c->rows[i].load);
-        show_count(&w, "runs", c->rows[i].runs);
-        show_number(&w, "rejectedPercent", c->rows[i].rejected);
-        show_number(&w, "standardError", c->rows[i].error);
-        show_number(&w, "allocatedPercent", c->rows[i].allocated);
+        sim_show_text(&w, "workload", c->rows[i].workload->name);
+        sim_show_text(&w, "policy", c->rows[i].policy->name);
+        sim_show_number(&w, "load", c->rows[i].load);
+        sim_show_count(&w, "runs", c->rows[i].runs);
+        sim_show_number(&w, "rejectedPercent", c->rows[i].rejected);
+        sim_show_number(&w, "standardError", c->rows[i].error);
+        sim_show_number(&w, "allocatedPercent", c->rows[i].allocated);
         jwrite_object_end(&w);
     }
     jwrite_array_end(&w);
     buf_putc(out, '\n');
 }
 
-static void show_churns_csv(const struct churns *c, struct buf *out)
+static void sim_show_churns_csv(const struct churns *c, struct buf *out)
 {
     buf_put(out,
             STR("workload,policy,load,runs,rejected_percent,standard_error,allocated_percent\n"));
@@ -204,30 +206,31 @@ static void show_churns_csv(const struct churns *c, struct buf *out)
                    c->rows[i].rejected, c->rows[i].error, c->rows[i].allocated);
 }
 
-void show_churns(const struct churns *c, enum sim_output output, struct arena *a, struct buf *out)
+void sim_show_churns(const struct churns *c, enum sim_output output, struct arena *a,
+                     struct buf *out)
 {
     if (output == SIM_JSON)
-        show_churns_json(c, out);
+        sim_show_churns_json(c, out);
     else if (output == SIM_CSV)
-        show_churns_csv(c, out);
+        sim_show_churns_csv(c, out);
     else
-        show_churns_table(c, a, out);
+        sim_show_churns_table(c, a, out);
 }
 
 /* ---- fit and grow ---- */
 
-static void show_fit_json(const struct fit_answer *f, struct buf *out)
+static void sim_show_fit_json(const struct sim_fit_answer *f, struct buf *out)
 {
     struct jwrite w;
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    show_count(&w, "fit", f->fit);
-    show_count(&w, "nodes", f->nodes);
+    sim_show_count(&w, "fit", f->fit);
+    sim_show_count(&w, "nodes", f->nodes);
     jwrite_array_at(&w, STR("stopped"));
     for (size_t i = 0; i < f->n_stops; i++) {
         jwrite_object_begin(&w);
-        show_count(&w, "nodes", f->stops[i].nodes);
-        show_text(&w, "reason", f->stops[i].reason);
+        sim_show_count(&w, "nodes", f->stops[i].nodes);
+        sim_show_text(&w, "reason", f->stops[i].reason);
         jwrite_object_end(&w);
     }
     jwrite_array_end(&w);
@@ -235,7 +238,7 @@ static void show_fit_json(const struct fit_answer *f, struct buf *out)
     buf_putc(out, '\n');
 }
 
-static void show_fit_table(const struct fit_answer *f, struct arena *a, struct buf *out)
+static void sim_show_fit_table(const struct sim_fit_answer *f, struct arena *a, struct buf *out)
 {
     static const char *const names[] = {"WHAT STOPS THE NEXT ONE", "NODES"};
     struct table t;
@@ -245,7 +248,7 @@ static void show_fit_table(const struct fit_answer *f, struct arena *a, struct b
         return;
     buf_putc(out, '\n');
     table_init(&t, a);
-    show_columns(&t, names, COUNT_OF(names), 1);
+    sim_show_columns(&t, names, COUNT_OF(names), 1);
     for (size_t i = 0; i < f->n_stops; i++) {
         table_cell(&t, f->stops[i].reason, TINT_NONE);
         table_printf(&t, TINT_NONE, "%u", f->stops[i].nodes);
@@ -253,20 +256,21 @@ static void show_fit_table(const struct fit_answer *f, struct arena *a, struct b
     table_write(&t, true, false, out);
 }
 
-void show_fit(const struct fit_answer *f, enum sim_output output, struct arena *a, struct buf *out)
+void sim_show_fit(const struct sim_fit_answer *f, enum sim_output output, struct arena *a,
+                  struct buf *out)
 {
     if (output == SIM_JSON) {
-        show_fit_json(f, out);
+        sim_show_fit_json(f, out);
     } else if (output == SIM_CSV) {
         buf_put(out, STR("nodes,reason\n"));
         for (size_t i = 0; i < f->n_stops; i++)
             buf_printf(out, "%u,\"%.*s\"\n", f->stops[i].nodes, STR_ARG(f->stops[i].reason));
     } else {
-        show_fit_table(f, a, out);
+        sim_show_fit_table(f, a, out);
     }
 }
 
-void show_grow(const struct grow_answer *g, enum sim_output output, struct buf *out)
+void sim_show_grow(const struct grow_answer *g, enum sim_output output, struct buf *out)
 {
     struct jwrite w;
     if (output == SIM_CSV) {
@@ -285,10 +289,10 @@ void show_grow(const struct grow_answer *g, enum sim_output output, struct buf *
     }
     jwrite_init(&w, out);
     jwrite_object_begin(&w);
-    show_count(&w, "pending", g->pending);
-    show_count(&w, "runNow", g->run_now);
-    show_count(&w, "nodes", g->nodes);
-    show_count(&w, "run", g->run);
+    sim_show_count(&w, "pending", g->pending);
+    sim_show_count(&w, "runNow", g->run_now);
+    sim_show_count(&w, "nodes", g->nodes);
+    sim_show_count(&w, "run", g->run);
     jwrite_object_end(&w);
     buf_putc(out, '\n');
 }

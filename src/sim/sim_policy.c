@@ -1,5 +1,5 @@
 /* Names and scores of policies. */
-#include "sim/policy.h"
+#include "sim/sim_policy.h"
 
 #include "sim/bestfit.h"
 

@@ -27,7 +27,7 @@
 #include "node/isolation/overrides.h"
 #include "node/kubelet/lister.h"
 #include "node/kubelet/plugin.h"
-#include "node/pods/pods.h"
+#include "node/pods/pod_watch.h"
 #include "node/roster/in_use.h"
 #include "node/usage/usage_meter.h"
 
@@ -37,8 +37,8 @@
 /* So long the driver may be away before the kubelet is to start a new container. */
 #define NODE_SHUT_MS UINT64_C(300000)
 
-/* Borrowed until node_close. */
-struct node_settings {
+/* Borrowed until node_program_close. */
+struct node_program_settings {
     struct loop *loop;
     const struct settings *settings;
     struct str service_host; /* KUBERNETES_SERVICE_HOST and so on, for a pod without a kubeconfig */
@@ -46,13 +46,13 @@ struct node_settings {
     struct str home;
 };
 
-struct node {
-    struct node_settings s;
+struct node_program {
+    struct node_program_settings s;
     uint64_t start_ns;
     struct kube_api *api;
     struct events *events;
     struct events_counts event_counts;
-    struct pods *pods;
+    struct pod_watch *pods;
     struct in_use in_use;
     struct containers containers;
     struct overrides overrides;
@@ -99,33 +99,34 @@ struct node {
     bool warned; /* the log has the settings that are not understood */
 };
 
-/* Call node_close after a failure too. n must not move until then. */
-enum errc node_open(struct node *n, const struct node_settings *s, struct err *reterr) _must_use_;
+/* Call node_program_close after a failure too. n must not move until then. */
+enum errc node_program_open(struct node_program *n, const struct node_program_settings *s,
+                            struct err *reterr) _must_use_;
 
 /* Sends the events that wait; then calls done, from the loop. */
-void node_drain(struct node *n, void (*done)(void *ctx), void *ctx);
-void node_close(struct node *n); /* n may be all zero; does not free the loop */
+void node_program_drain(struct node_program *n, void (*done)(void *ctx), void *ctx);
+void node_program_close(struct node_program *n); /* n may be all zero; does not free the loop */
 
 /* Whether a new container would not help; if it would, why: NVIDIA's runtime gives it the library
  * and the device nodes as they are then. */
-bool node_is_alive(const struct node *n, struct str *ret_why);
+bool node_program_is_alive(const struct node_program *n, struct str *ret_why);
 
 /* Whether the kubelet and cardpack can rely on what this node announces; if not, why. */
-bool node_is_ready(const struct node *n, struct str *ret_missing);
+bool node_program_is_ready(const struct node_program *n, struct str *ret_missing);
 
 /* node_enforce.c: the cgroup whose limits the watch asks NVML for, or NULL; after the watch is
  * opened, and whenever cards have changed; what it marks is unhealthy. */
-const char *node_enforce_cgroup(struct node *n);
-enum errc node_enforce_open(struct node *n, void (*changed)(void *ctx), struct err *reterr)
+const char *node_enforce_cgroup(struct node_program *n);
+enum errc node_enforce_open(struct node_program *n, void (*changed)(void *ctx), struct err *reterr)
     _must_use_;
 /* What has changed of the cards: in the log, and in events of the node. */
-void node_report(struct node *n, const struct gpu_watch_state *state,
+void node_report(struct node_program *n, const struct gpu_watch_state *state,
                  const struct announce_card *cards, size_t n_cards);
 
-void node_enforce_decide(struct node *n, const struct gpu_card *cards, size_t n_cards);
-void node_enforce_mark(struct node *n, struct announce_card *cards, size_t n_cards);
+void node_enforce_decide(struct node_program *n, const struct gpu_card *cards, size_t n_cards);
+void node_enforce_mark(struct node_program *n, struct announce_card *cards, size_t n_cards);
 
 /* Handler of the HTTP server; ctx is the node. */
 void node_http_handle(void *ctx, struct http_request *r);
 void node_http_too_large(void *ctx, struct http_request *r, uint64_t body_bytes);
-void node_metrics_write(const struct node *n, struct buf *out);
+void node_metrics_write(const struct node_program *n, struct buf *out);

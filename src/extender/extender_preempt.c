@@ -8,7 +8,7 @@
  * another sender are sorted here. Of repeated names the last counts, as in Go's map. Sorting finds
  * them without a quadratic search.
  */
-#include "extender/preempt.h"
+#include "extender/extender_preempt.h"
 
 #include "extender/limit.h"
 #include "objects/kube.h"
@@ -27,7 +27,7 @@ struct victim_list {
 /* Reads one victim and returns its UID. */
 typedef struct str victim_fn(struct jread *r);
 
-static struct str preempt_read_meta_victim(struct jread *r)
+static struct str extender_preempt_read_meta_victim(struct jread *r)
 {
     struct str uid = STR_NULL;
     struct str key;
@@ -42,7 +42,7 @@ static struct str preempt_read_meta_victim(struct jread *r)
     return uid;
 }
 
-static struct str preempt_read_whole_victim(struct jread *r)
+static struct str extender_preempt_read_whole_victim(struct jread *r)
 {
     struct str uid = kube_read_of(r, STR("metadata"), STR("uid"));
     if (uid.n == 0)
@@ -50,8 +50,8 @@ static struct str preempt_read_whole_victim(struct jread *r)
     return uid;
 }
 
-static void preempt_uid_add(struct jread *r, struct arena *a, struct victim_list *list,
-                            struct str uid)
+static void extender_preempt_uid_add(struct jread *r, struct arena *a, struct victim_list *list,
+                                     struct str uid)
 {
     if (list->n_uids == LIMIT_CANDIDATES)
         jread_fail(r, ERR_RANGE, "more than %zu victims", LIMIT_CANDIDATES);
@@ -64,8 +64,8 @@ static void preempt_uid_add(struct jread *r, struct arena *a, struct victim_list
     list->uids[list->n_uids++] = uid;
 }
 
-static void preempt_node_add(struct jread *r, struct arena *a, struct victim_list *list,
-                             struct node_victims node)
+static void extender_preempt_node_add(struct jread *r, struct arena *a, struct victim_list *list,
+                                      struct node_victims node)
 {
     if (list->n_nodes == LIMIT_CANDIDATES)
         jread_fail(r, ERR_RANGE, "more than %zu nodes", LIMIT_CANDIDATES);
@@ -81,8 +81,8 @@ static void preempt_node_add(struct jread *r, struct arena *a, struct victim_lis
     grown[list->n_nodes++] = node;
 }
 
-static void preempt_read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
-                              struct victim_list *list, struct str name)
+static void extender_preempt_read_node(struct jread *r, struct arena *a, victim_fn *read_victim,
+                                       struct victim_list *list, struct str name)
 {
     struct node_victims node = {.node = name};
     size_t first = list->n_uids;
@@ -91,7 +91,7 @@ static void preempt_read_node(struct jread *r, struct arena *a, victim_fn *read_
         if (str_eq_nocase(key, STR("Pods"))) {
             list->n_uids = first;
             jread_array (r)
-                preempt_uid_add(r, a, list, read_victim(r));
+                extender_preempt_uid_add(r, a, list, read_victim(r));
         } else if (str_eq_nocase(key, STR("NumPDBViolations"))) {
             node.num_pdb_violations = jread_i64(r);
         } else {
@@ -101,23 +101,23 @@ static void preempt_read_node(struct jread *r, struct arena *a, victim_fn *read_
     node.n = list->n_uids - first;
     if (name.n == 0)
         jread_fail(r, ERR_SYNTAX, "victims of a node without a name");
-    preempt_node_add(r, a, list, node);
+    extender_preempt_node_add(r, a, list, node);
 }
 
-static void preempt_read_victims(struct jread *r, struct arena *a, victim_fn *read_victim,
-                                 struct victim_list *list)
+static void extender_preempt_read_victims(struct jread *r, struct arena *a, victim_fn *read_victim,
+                                          struct victim_list *list)
 {
     struct str name;
     list->given = jread_type(r) != JTYPE_NULL;
     list->ordered = true;
     list->n_nodes = list->n_uids = 0;
     jread_object (r, name)
-        preempt_read_node(r, a, read_victim, list, name);
+        extender_preempt_read_node(r, a, read_victim, list, name);
 }
 
 /* Merges the runs [0, middle) and [middle, n) of `from` into `to`; equal names keep their order. */
-static void preempt_merge(const struct node_victims *from, size_t middle, size_t n,
-                          struct node_victims *to)
+static void extender_preempt_merge(const struct node_victims *from, size_t middle, size_t n,
+                                   struct node_victims *to)
 {
     size_t left = 0;
     size_t right = middle;
@@ -129,7 +129,7 @@ static void preempt_merge(const struct node_victims *from, size_t middle, size_t
 }
 
 /* Sorts by name; of equal names keeps the last. False: no memory. */
-static bool preempt_sort_nodes(struct arena *a, struct victim_list *list)
+static bool extender_preempt_sort_nodes(struct arena *a, struct victim_list *list)
 {
     size_t n = list->n_nodes;
     struct node_victims *from = list->nodes;
@@ -138,7 +138,8 @@ static bool preempt_sort_nodes(struct arena *a, struct victim_list *list)
         return false;
     for (size_t run = 1; run < n; run *= 2) {
         for (size_t at = 0; at < n; at += 2 * run)
-            preempt_merge(from + at, MIN_OF(run, n - at), MIN_OF(2 * run, n - at), to + at);
+            extender_preempt_merge(from + at, MIN_OF(run, n - at), MIN_OF(2 * run, n - at),
+                                   to + at);
         struct node_victims *sorted = to;
         to = from;
         from = sorted;
@@ -152,15 +153,15 @@ static bool preempt_sort_nodes(struct arena *a, struct victim_list *list)
     return true;
 }
 
-static enum errc preempt_finish(struct arena *a, struct victim_list *list, struct preempt_args *ret,
-                                struct err *reterr)
+static enum errc extender_preempt_finish(struct arena *a, struct victim_list *list,
+                                         struct preempt_args *ret, struct err *reterr)
 {
     /* Before the sort: in reading order, each node's UIDs follow those of the node before. */
     for (size_t i = 0, first = 0; i < list->n_nodes; i++) {
         list->nodes[i].uids = list->nodes[i].n == 0 ? NULL : list->uids + first;
         first += list->nodes[i].n;
     }
-    if (!list->ordered && !preempt_sort_nodes(a, list))
+    if (!list->ordered && !extender_preempt_sort_nodes(a, list))
         return err_set(reterr, arena_fault(a),
                        "ExtenderPreemptionArgs: no room for the nodes of one request");
     ret->nodes = list->nodes;
@@ -172,8 +173,8 @@ static enum errc preempt_finish(struct arena *a, struct victim_list *list, struc
  * If both forms are present, the UIDs win, as NodeNames do in a filter request: a kube-scheduler
  * that sends UIDs (nodeCacheCapable) also reads them, and every answer has them.
  */
-enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
-                       struct err *reterr)
+enum errc extender_preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
+                                struct err *reterr)
 {
     struct jread r;
     struct str key;
@@ -189,9 +190,9 @@ enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *re
             has_pod = jread_type(&r) == JTYPE_OBJECT;
             kube_read_pod(&r, a, &ret->pod);
         } else if (str_eq_nocase(key, STR("NodeNameToVictims"))) {
-            preempt_read_victims(&r, a, preempt_read_whole_victim, &whole);
+            extender_preempt_read_victims(&r, a, extender_preempt_read_whole_victim, &whole);
         } else if (str_eq_nocase(key, STR("NodeNameToMetaVictims"))) {
-            preempt_read_victims(&r, a, preempt_read_meta_victim, &meta);
+            extender_preempt_read_victims(&r, a, extender_preempt_read_meta_victim, &meta);
         } else {
             jread_skip(&r);
         }
@@ -205,10 +206,10 @@ enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *re
         return err_set(reterr, ERR_SYNTAX,
                        "ExtenderPreemptionArgs: NodeNameToVictims and NodeNameToMetaVictims are "
                        "both absent");
-    return preempt_finish(a, meta.given ? &meta : &whole, ret, reterr);
+    return extender_preempt_finish(a, meta.given ? &meta : &whole, ret, reterr);
 }
 
-static void preempt_write_node(struct jwrite *w, const struct node_victims *node)
+static void extender_preempt_write_node(struct jwrite *w, const struct node_victims *node)
 {
     jwrite_object_at(w, node->node);
     jwrite_array_at(w, STR("Pods"));
@@ -223,7 +224,7 @@ static void preempt_write_node(struct jwrite *w, const struct node_victims *node
     jwrite_object_end(w);
 }
 
-void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n)
+void extender_preempt_write(struct buf *out, const struct node_victims *nodes, size_t n)
 {
     struct jwrite w;
     jwrite_init(&w, out);
@@ -231,7 +232,7 @@ void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n)
     jwrite_object_at(&w, STR("NodeNameToMetaVictims"));
     for (size_t i = 0; i < n; i++) {
         if (nodes[i].n > 0)
-            preempt_write_node(&w, &nodes[i]);
+            extender_preempt_write_node(&w, &nodes[i]);
     }
     jwrite_object_end(&w);
     jwrite_object_end(&w);

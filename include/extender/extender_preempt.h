@@ -30,12 +30,12 @@ struct preempt_args {
  * Views point into the body or into the arena; the caller may change all arrays. An error names the
  * field.
  */
-enum errc preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
-                       struct err *reterr) _must_use_;
+enum errc extender_preempt_read(struct str body, struct arena *a, struct preempt_args *ret,
+                                struct err *reterr) _must_use_;
 
 /*
  * Writes an ExtenderPreemptionResult with these nodes, which replaces the scheduler's proposal. It
  * always contains UIDs, also if the request contained whole pods. A node without victims is left
  * out, because schedulers fail or crash on an empty list.
  */
-void preempt_write(struct buf *out, const struct node_victims *nodes, size_t n);
+void extender_preempt_write(struct buf *out, const struct node_victims *nodes, size_t n);

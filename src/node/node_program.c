@@ -1,8 +1,8 @@
 /*
  * Opens the parts in the order of their dependencies and closes them in the reverse order. The
- * device plugin gets its cards from node_offer, and the pods from node_pods_ops.
+ * device plugin gets its cards from node_program_offer, and the pods from node_program_pods_ops.
  */
-#include "node/node.h"
+#include "node/node_program.h"
 
 #include "base/limit.h"
 #include "base/log.h"
@@ -22,16 +22,17 @@
 
 /* ---- cards ---- */
 
-static bool node_has_written(void *ctx, uint32_t index)
+static bool node_program_has_written(void *ctx, uint32_t index)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     return announce_has_written(n->announce, index);
 }
 
 /* What the kubelet is offered. */
-static void node_offer(struct node *n, const struct announce_card *cards, size_t n_cards)
+static void node_program_offer(struct node_program *n, const struct announce_card *cards,
+                               size_t n_cards)
 {
-    if (!offer_update(&n->offer, cards, n_cards, node_has_written, n))
+    if (!offer_update(&n->offer, cards, n_cards, node_program_has_written, n))
         return;
     n->offers++;
     for (size_t i = 0; i < n->offer.n; i++)
@@ -44,7 +45,7 @@ static void node_offer(struct node *n, const struct announce_card *cards, size_t
 
 /* Before the first answer of NVML nothing is announced: the cards would look missing. Nor before
  * the own node is known, if its label decides whether MPS is used. */
-static bool node_collect(struct node *n, struct announce_card *cards, size_t *ret_n)
+static bool node_program_collect(struct node_program *n, struct announce_card *cards, size_t *ret_n)
 {
     size_t found = 0;
     bool may_be_mps = n->s.settings->isolation == SETTINGS_ISOLATION_AUTO && !n->own_known;
@@ -56,51 +57,51 @@ static bool node_collect(struct node *n, struct announce_card *cards, size_t *re
     return true;
 }
 
-static void node_on_cards(void *ctx)
+static void node_program_on_cards(void *ctx)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     struct announce_card cards[LIMIT_GPU_CARDS];
     size_t n_cards = 0;
     size_t n_all = 0;
-    if (!node_collect(n, cards, &n_cards))
+    if (!node_program_collect(n, cards, &n_cards))
         return;
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
     node_report(n, &state, cards, n_cards);
     const struct gpu_card *all = gpu_watch_cards(n->gpu, &n_all);
     node_enforce_decide(n, all, n_all);
-    (void)node_collect(n, cards, &n_cards); /* with what has changed by that */
+    (void)node_program_collect(n, cards, &n_cards); /* with what has changed by that */
     memset(n->levels, 0, sizeof(n->levels));
     for (size_t i = 0; i < n_cards; i++)
         n->levels[cards[i].health]++;
     /* A card that has recovered is first offered, then announced; one that is unhealthy now is
      * first announced: see announce_has_written. */
-    node_offer(n, cards, n_cards);
+    node_program_offer(n, cards, n_cards);
     announce_cards(n->announce, cards, n_cards, n->enforce.label, n->late);
-    node_offer(n, cards, n_cards);
+    node_program_offer(n, cards, n_cards);
 }
 
-static void node_on_written(void *ctx)
+static void node_program_on_written(void *ctx)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     struct announce_card cards[LIMIT_GPU_CARDS];
     size_t n_cards = 0;
-    if (node_collect(n, cards, &n_cards))
-        node_offer(n, cards, n_cards);
+    if (node_program_collect(n, cards, &n_cards))
+        node_program_offer(n, cards, n_cards);
 }
 
-static void node_on_refresh(struct timer *t)
+static void node_program_on_refresh(struct timer *t)
 {
-    struct node *n = CONTAINER_OF(t, struct node, refresh);
+    struct node_program *n = CONTAINER_OF(t, struct node_program, refresh);
     timer_arm(n->s.loop, t, REFRESH_MS);
     limits_update_all(n->limits); /* with shares that were not known before */
-    node_on_cards(n);
+    node_program_on_cards(n);
 }
 
 /* ---- pods and the own node ---- */
 
-static void node_pods_begin(void *ctx)
+static void node_program_pods_begin(void *ctx)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     n->listing = true;
     in_use_begin(&n->in_use);
     containers_begin(&n->containers);
@@ -110,15 +111,16 @@ static void node_pods_begin(void *ctx)
 
 /* A pod that overrides variables has come or gone, or has changed, as when it gets its cards: they
  * are marked, or not any more. */
-static void node_overrides(struct node *n, struct str uid, size_t before)
+static void node_program_overrides(struct node_program *n, struct str uid, size_t before)
 {
     if (n->overrides.pods.n != before || map_get(&n->overrides.pods, uid) != NULL)
-        node_on_cards(n);
+        node_program_on_cards(n);
 }
 
-static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t version, struct str json)
+static void node_program_pods_set(void *ctx, const struct pod_view *view, uint64_t version,
+                                  struct str json)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     size_t before = n->overrides.pods.n;
     in_use_set(&n->in_use, view);
     containers_set(&n->containers, view, json);
@@ -127,12 +129,12 @@ static void node_pods_set(void *ctx, const struct pod_view *view, uint64_t versi
     allot_set_pod(n->allot, view, version);
     if (!n->listing)
         limits_update(n->limits, view->uid);
-    node_overrides(n, view->uid, before);
+    node_program_overrides(n, view->uid, before);
 }
 
-static void node_pods_gone(void *ctx, struct str uid)
+static void node_program_pods_gone(void *ctx, struct str uid)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     size_t before = n->overrides.pods.n;
     in_use_gone(&n->in_use, uid);
     containers_gone(&n->containers, uid);
@@ -142,15 +144,15 @@ static void node_pods_gone(void *ctx, struct str uid)
     allot_remove_pod(n->allot, uid);
     if (!n->listing)
         limits_update(n->limits, uid);
-    node_overrides(n, uid, before);
+    node_program_overrides(n, uid, before);
 }
 
-static void node_pods_end(void *ctx)
+static void node_program_pods_end(void *ctx)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     n->listing = false;
     if (n->owes_list)
-        pods_relist(n->pods);
+        pod_watch_relist(n->pods);
     n->owes_list = false;
     in_use_end(&n->in_use);
     containers_end(&n->containers);
@@ -159,22 +161,22 @@ static void node_pods_end(void *ctx)
     limits_update_all(n->limits);
 }
 
-static bool node_uses(void *ctx, uint32_t index)
+static bool node_program_uses(void *ctx, uint32_t index)
 {
-    const struct node *n = ctx;
-    return n->pods == NULL || !pods_synced(n->pods) || in_use_has(&n->in_use, index) ||
+    const struct node_program *n = ctx;
+    return n->pods == NULL || !pod_watch_synced(n->pods) || in_use_has(&n->in_use, index) ||
            allot_uses(n->allot, index);
 }
 
-struct node_promise {
-    const struct node *node;
+struct node_program_promise {
+    const struct node_program *node;
     usage_promise_fn *each;
     void *ctx;
 };
 
-static void node_promise(void *ctx, const struct roster_pod *p, int64_t units)
+static void node_program_promise(void *ctx, const struct roster_pod *p, int64_t units)
 {
-    const struct node_promise *to = ctx;
+    const struct node_program_promise *to = ctx;
     const struct usage_owner pod = {p->uid, p->namespace, p->name};
     uint64_t bytes = 0;
     if (__builtin_mul_overflow((uint64_t)units, to->node->s.settings->unit_bytes, &bytes))
@@ -182,15 +184,15 @@ static void node_promise(void *ctx, const struct roster_pod *p, int64_t units)
     to->each(to->ctx, &pod, bytes);
 }
 
-static void node_promises(void *ctx, uint32_t card, usage_promise_fn *each, void *each_ctx)
+static void node_program_promises(void *ctx, uint32_t card, usage_promise_fn *each, void *each_ctx)
 {
-    const struct node *n = ctx;
-    struct node_promise to = {n, each, each_ctx};
-    allot_promises(n->allot, card, node_promise, &to);
+    const struct node_program *n = ctx;
+    struct node_program_promise to = {n, each, each_ctx};
+    allot_promises(n->allot, card, node_program_promise, &to);
 }
 
 /* Until the own node is known, as without late binding. */
-static void node_set_late(struct node *n, const struct own_node_view *view)
+static void node_program_set_late(struct node_program *n, const struct own_node_view *view)
 {
     bool late = n->s.settings->late == SETTINGS_LATE_ON;
     if (n->s.settings->late == SETTINGS_LATE_AUTO && view != NULL)
@@ -205,21 +207,21 @@ static void node_set_late(struct node *n, const struct own_node_view *view)
     allot_set_late(n->allot, late);
 }
 
-static void node_on_own(void *ctx, const struct own_node_view *view)
+static void node_program_on_own(void *ctx, const struct own_node_view *view)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     n->disable_cgpu = view->disable_cgpu;
     n->mps_label = view->mps;
     if (!n->own_known)
         n->proven = !str_eq(view->isolation, str_of(isolation_name(ISOLATION_NONE)));
     n->own_known = true;
     allot_set_cgpu(n->allot, view->disable_cgpu);
-    node_set_late(n, view);
+    node_program_set_late(n, view);
     announce_see(n->announce, view);
-    node_on_cards(n);
+    node_program_on_cards(n);
 }
 
-static void node_events_lost(void *ctx, uint64_t lost, const struct err *why)
+static void node_program_events_lost(void *ctx, uint64_t lost, const struct err *why)
 {
     (void)ctx;
     log_warn("events can't be written", kv_uint("lost", lost), kv_cstr("error", why->text));
@@ -227,74 +229,77 @@ static void node_events_lost(void *ctx, uint64_t lost, const struct err *why)
 
 /* ---- the kubelet ---- */
 
-static void node_on_allocate(void *ctx, struct grpc_call *call, const struct allocate_request *q)
+static void node_program_on_allocate(void *ctx, struct grpc_call *call,
+                                     const struct allocate_request *q)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     allot_allocate(n->allot, call, q);
 }
 
-static void node_on_pre_start(void *ctx, struct grpc_call *call,
-                              const struct allocate_container *ids)
+static void node_program_on_pre_start(void *ctx, struct grpc_call *call,
+                                      const struct allocate_container *ids)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     allot_pre_start(n->allot, call, ids);
     lister_nudge(n->lister);
 }
 
-static void node_on_preferred(void *ctx, struct grpc_call *call, const struct preferred_request *q)
+static void node_program_on_preferred(void *ctx, struct grpc_call *call,
+                                      const struct preferred_request *q)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     allot_preferred(n->allot, call, q);
 }
 
-static void node_on_gone(void *ctx, struct grpc_call *call)
+static void node_program_on_gone(void *ctx, struct grpc_call *call)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     allot_gone(n->allot, call);
 }
 
-static void node_on_registered(void *ctx, bool kubelet_restarted)
+static void node_program_on_registered(void *ctx, bool kubelet_restarted)
 {
-    struct node *n = ctx;
+    struct node_program *n = ctx;
     allot_registered(n->allot, kubelet_restarted);
 }
 
-static const struct gpu_card *node_card(void *ctx, uint32_t index)
+static const struct gpu_card *node_program_card(void *ctx, uint32_t index)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     return n->gpu == NULL ? NULL : gpu_watch_find(n->gpu, index);
 }
 
-static void node_relist(void *ctx)
+static void node_program_relist(void *ctx)
 {
-    struct node *n = ctx;
-    pods_relist(n->pods);
+    struct node_program *n = ctx;
+    pod_watch_relist(n->pods);
 }
 
 /* ---- the kubelet's list of devices ---- */
 
-static bool node_compare(void *ctx, const struct pod_resources *list, struct comparison *ret)
+static bool node_program_compare(void *ctx, const struct pod_resources *list,
+                                 struct comparison *ret)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     return allot_compare(n->allot, list, ret);
 }
 
-static void node_on_compared(void *ctx)
+static void node_program_on_compared(void *ctx)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     if (n->usage != NULL)
         usage_meter_urge(n->usage);
 }
 
-static void node_compared(void *ctx, struct usage_view *v)
+static void node_program_compared(void *ctx, struct usage_view *v)
 {
-    const struct node *n = ctx;
+    const struct node_program *n = ctx;
     lister_view(n->lister, v);
 }
 
 /* ---- opening ---- */
 
-static enum errc node_open_api(struct node *n, struct err *reterr)
+static enum errc node_program_open_api(struct node_program *n, struct err *reterr)
 {
     struct kube_api_settings api = {
         .kubeconfig = n->s.settings->kubeconfig.n > 0 ? n->s.settings->kubeconfig : STR_NULL,
@@ -312,35 +317,35 @@ static enum errc node_open_api(struct node *n, struct err *reterr)
                                      .component = STR("cardpack-node"),
                                      .retry_ms = EVENTS_RETRY_MS,
                                      .drain_ms = NODE_DRAIN_MS,
-                                     .note = node_events_lost,
+                                     .note = node_program_events_lost,
                                      .counts = &n->event_counts};
     return events_new(&events, &n->events, reterr);
 }
 
-static enum errc node_open_cluster(struct node *n, struct err *reterr)
+static enum errc node_program_open_cluster(struct node_program *n, struct err *reterr)
 {
     struct announce_settings announce = {.loop = n->s.loop,
                                          .api = n->api,
                                          .node = n->s.settings->node_name,
                                          .events = n->events,
-                                         .written = node_on_written,
+                                         .written = node_program_on_written,
                                          .ctx = n};
-    const struct pods_ops ops = {.begin = node_pods_begin,
-                                 .set = node_pods_set,
-                                 .gone = node_pods_gone,
-                                 .end = node_pods_end,
-                                 .ctx = n};
+    const struct pod_watch_ops ops = {.begin = node_program_pods_begin,
+                                      .set = node_program_pods_set,
+                                      .gone = node_program_pods_gone,
+                                      .end = node_program_pods_end,
+                                      .ctx = n};
     enum errc code = announce_new(&announce, &n->announce, reterr);
     if (code == OK)
-        code = pods_new(n->s.loop, n->api, n->s.settings->node_name, &ops, &n->pods, reterr);
+        code = pod_watch_new(n->s.loop, n->api, n->s.settings->node_name, &ops, &n->pods, reterr);
     if (code == OK)
-        code = own_node_new(n->s.loop, n->api, n->s.settings->node_name, node_on_own, n, &n->own,
-                            reterr);
+        code = own_node_new(n->s.loop, n->api, n->s.settings->node_name, node_program_on_own, n,
+                            &n->own, reterr);
     return code;
 }
 
 /* The folders are complete paths with a NUL. */
-static enum errc node_put_paths(struct node *n, struct err *reterr)
+static enum errc node_program_put_paths(struct node_program *n, struct err *reterr)
 {
     buf_init(&n->folder, 4 * KIB);
     buf_init(&n->checkpoint, 4 * KIB);
@@ -354,7 +359,7 @@ static enum errc node_put_paths(struct node *n, struct err *reterr)
     return OK;
 }
 
-static enum errc node_open_allot(struct node *n, struct err *reterr)
+static enum errc node_program_open_allot(struct node_program *n, struct err *reterr)
 {
     const struct allot_settings allot = {.loop = n->s.loop,
                                          .api = n->api,
@@ -365,22 +370,22 @@ static enum errc node_open_allot(struct node *n, struct err *reterr)
                                          .device_nodes = n->s.settings->device_nodes,
                                          .mps_dir = n->s.settings->mps_dir,
                                          .unit_bytes = (int64_t)n->s.settings->unit_bytes,
-                                         .card = node_card,
-                                         .relist = node_relist,
+                                         .card = node_program_card,
+                                         .relist = node_program_relist,
                                          .ctx = n};
     enum errc code = allot_new(&allot, &n->allot, reterr);
     if (code == OK)
-        node_set_late(n, NULL);
+        node_program_set_late(n, NULL);
     return code;
 }
 
-static enum errc node_open_plugin(struct node *n, struct err *reterr)
+static enum errc node_program_open_plugin(struct node_program *n, struct err *reterr)
 {
-    static const struct plugin_ops ops = {.allocate = node_on_allocate,
-                                          .pre_start = node_on_pre_start,
-                                          .preferred = node_on_preferred,
-                                          .gone = node_on_gone,
-                                          .registered = node_on_registered};
+    static const struct plugin_ops ops = {.allocate = node_program_on_allocate,
+                                          .pre_start = node_program_on_pre_start,
+                                          .preferred = node_program_on_preferred,
+                                          .gone = node_program_on_gone,
+                                          .registered = node_program_on_registered};
     const struct plugin_settings plugin = {.loop = n->s.loop,
                                            .dir = buf_cstr(&n->folder),
                                            .resource = GPUSHARE_RESOURCE_MEM,
@@ -389,14 +394,14 @@ static enum errc node_open_plugin(struct node *n, struct err *reterr)
     const struct lister_settings lister = {.loop = n->s.loop,
                                            .events = n->events,
                                            .socket = buf_cstr(&n->lists),
-                                           .compare = node_compare,
-                                           .changed = node_on_compared,
+                                           .compare = node_program_compare,
+                                           .changed = node_program_on_compared,
                                            .ctx = n};
     enum errc code = lister_new(&lister, &n->lister, reterr);
     return code == OK ? plugin_new(&plugin, &n->plugin, reterr) : code;
 }
 
-static enum errc node_open_gpu(struct node *n, struct err *reterr)
+static enum errc node_program_open_gpu(struct node_program *n, struct err *reterr)
 {
     const struct settings *s = n->s.settings;
     struct gpu_watch_settings gpu = {.library = s->nvml.n > 0 ? s->nvml.p : NULL,
@@ -406,18 +411,18 @@ static enum errc node_open_gpu(struct node *n, struct err *reterr)
                                      .cgroup = node_enforce_cgroup(n),
                                      .card_bytes = s->card_bytes,
                                      .cooldown_ms = s->cooldown_ms,
-                                     .in_use = node_uses,
-                                     .on_change = node_on_cards,
+                                     .in_use = node_program_uses,
+                                     .on_change = node_program_on_cards,
                                      .ctx = n};
     enum errc code = gpu_watch_new(n->s.loop, &gpu, &n->gpu, reterr);
     if (code == OK)
-        code = node_enforce_open(n, node_on_cards, reterr);
+        code = node_enforce_open(n, node_program_on_cards, reterr);
     if (code == OK)
         timer_arm(n->s.loop, &n->refresh, REFRESH_MS);
     return code;
 }
 
-static enum errc node_open_usage(struct node *n, struct err *reterr)
+static enum errc node_program_open_usage(struct node_program *n, struct err *reterr)
 {
     const struct settings *s = n->s.settings;
     const struct usage_meter_settings usage = {.loop = n->s.loop,
@@ -428,13 +433,13 @@ static enum errc node_open_usage(struct node *n, struct err *reterr)
                                                .containers = &n->containers,
                                                .interval_ms = s->usage_interval_ms,
                                                .write_ms = s->usage_write_ms,
-                                               .promises = node_promises,
-                                               .compared = node_compared,
+                                               .promises = node_program_promises,
+                                               .compared = node_program_compared,
                                                .ctx = n};
     return s->usage_interval_ms == 0 ? OK : usage_meter_new(&usage, &n->usage, reterr);
 }
 
-static enum errc node_open_server(struct node *n, struct err *reterr)
+static enum errc node_program_open_server(struct node_program *n, struct err *reterr)
 {
     const struct settings *s = n->s.settings;
     struct http_server_settings http = {.address = s->listen,
@@ -460,39 +465,40 @@ static enum errc node_open_server(struct node *n, struct err *reterr)
     return OK;
 }
 
-enum errc node_open(struct node *n, const struct node_settings *s, struct err *reterr)
+enum errc node_program_open(struct node_program *n, const struct node_program_settings *s,
+                            struct err *reterr)
 {
-    *n = (struct node){.s = *s, .start_ns = loop_wall_ns(s->loop)};
-    n->refresh.fire = node_on_refresh;
+    *n = (struct node_program){.s = *s, .start_ns = loop_wall_ns(s->loop)};
+    n->refresh.fire = node_program_on_refresh;
     const struct map_seed seed = {loop_random(s->loop), loop_random(s->loop)};
     in_use_init(&n->in_use, seed);
     containers_init(&n->containers, seed);
     overrides_init(&n->overrides, seed);
     buf_init(&n->cgroup, 8 * KIB);
-    enum errc code = node_open_api(n, reterr);
+    enum errc code = node_program_open_api(n, reterr);
     if (code == OK)
-        code = node_put_paths(n, reterr);
+        code = node_program_put_paths(n, reterr);
     if (code == OK)
-        code = node_open_allot(n, reterr);
+        code = node_program_open_allot(n, reterr);
     if (code == OK)
-        code = node_open_plugin(n, reterr);
+        code = node_program_open_plugin(n, reterr);
     if (code == OK)
-        code = node_open_cluster(n, reterr);
+        code = node_program_open_cluster(n, reterr);
     if (code == OK)
-        code = node_open_gpu(n, reterr);
+        code = node_program_open_gpu(n, reterr);
     if (code == OK)
-        code = node_open_usage(n, reterr);
-    return code == OK ? node_open_server(n, reterr) : code;
+        code = node_program_open_usage(n, reterr);
+    return code == OK ? node_program_open_server(n, reterr) : code;
 }
 
 /* ---- closing ---- */
 
-void node_drain(struct node *n, void (*done)(void *ctx), void *ctx)
+void node_program_drain(struct node_program *n, void (*done)(void *ctx), void *ctx)
 {
     events_drain(n->events, done, ctx);
 }
 
-void node_close(struct node *n)
+void node_program_close(struct node_program *n)
 {
     if (n->s.loop == NULL)
         return;
@@ -503,7 +509,7 @@ void node_close(struct node *n)
     n->usage = usage_meter_free(n->usage);
     n->gpu = n->gpu == NULL ? NULL : gpu_watch_free(n->gpu, NODE_LEAVE_MS);
     n->own = own_node_free(n->own);
-    n->pods = pods_free(n->pods);
+    n->pods = pod_watch_free(n->pods);
     n->announce = announce_free(n->announce);
     n->lister = lister_free(n->lister);
     n->plugin = plugin_free(n->plugin); /* ends the calls that allot keeps */
@@ -522,14 +528,14 @@ void node_close(struct node *n)
 
 /* ---- questions ---- */
 
-bool node_is_alive(const struct node *n, struct str *ret_why)
+bool node_program_is_alive(const struct node_program *n, struct str *ret_why)
 {
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
     *ret_why = state.why.n > 0 ? state.why : STR("NVIDIA's driver answers for no card");
     return state.shut_ms < NODE_SHUT_MS;
 }
 
-bool node_is_ready(const struct node *n, struct str *ret_missing)
+bool node_program_is_ready(const struct node_program *n, struct str *ret_missing)
 {
     const struct gpu_watch_state state = gpu_watch_state(n->gpu);
     *ret_missing = STR("");
@@ -537,7 +543,7 @@ bool node_is_ready(const struct node *n, struct str *ret_missing)
         *ret_missing = STR("NVIDIA's library has not listed the cards yet");
     else if (state.phase != GPU_WATCH_RUNNING)
         *ret_missing = state.why.n > 0 ? state.why : STR("NVIDIA's driver does not answer");
-    else if (!pods_synced(n->pods))
+    else if (!pod_watch_synced(n->pods))
         *ret_missing = STR("the node's pods are not listed, or one of them can't be read");
     else if (!own_node_seen(n->own))
         *ret_missing = STR("the API server has not shown the own node yet");

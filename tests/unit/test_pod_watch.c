@@ -1,5 +1,5 @@
 /* The watch of a node's pods against an API server with a script. */
-#include "node/pods/pods.h"
+#include "node/pods/pod_watch.h"
 
 #include "base/log.h"
 #include "on_loop.h"
@@ -28,7 +28,7 @@ static struct {
     struct loop *loop;
     struct script_server server;
     struct kube_api *api;
-    struct pods *pods;
+    struct pod_watch *pods;
     struct buf said;
     char path[64];
 } t;
@@ -59,7 +59,7 @@ static void on_end(void *ctx)
 static void run(const struct script_step *steps, size_t n, const char *said)
 {
     struct err e = ERR_INIT;
-    const struct pods_ops ops = {on_begin, on_set, on_gone, on_end, &t.said};
+    const struct pod_watch_ops ops = {on_begin, on_set, on_gone, on_end, &t.said};
     log_setup(2, LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     (void)snprintf(t.path, sizeof(t.path), "/tmp/cardpack-test-pods-XXXXXX");
     int fd = mkstemp(t.path);
@@ -71,15 +71,15 @@ static void run(const struct script_step *steps, size_t n, const char *said)
     script_kubeconfig(&t.server, t.path);
     struct kube_api_settings s = {.kubeconfig = str_of(t.path), .user_agent = STR("test")};
     ck_assert_ok(kube_api_new(t.loop, &s, &t.api, &e), &e);
-    ck_assert_ok(pods_new(t.loop, t.api, STR("gpu-7"), &ops, &t.pods, &e), &e);
-    ck_assert(!pods_synced(t.pods));
+    ck_assert_ok(pod_watch_new(t.loop, t.api, STR("gpu-7"), &ops, &t.pods, &e), &e);
+    ck_assert(!pod_watch_synced(t.pods));
     run_while(t.loop, t.said.n < strlen(said) || t.server.n_requests < n);
     ck_assert_str_eq(buf_cstr(&t.said), said);
 }
 
 static void stop(void)
 {
-    t.pods = pods_free(t.pods);
+    t.pods = pod_watch_free(t.pods);
     t.api = kube_api_free(t.api);
     script_stop(&t.server);
     t.loop = loop_free(t.loop);
@@ -97,8 +97,8 @@ TEST(a_list_and_a_watch)
              "DELETED", POD("a", "12", "Succeeded")) EVENT("ADDED", POD("c", "x13", "Pending")),
          0, NULL}};
     run(steps, COUNT_OF(steps), "begin a@3:Running b@4:Pending end a@11:Succeeded -a c@0:Pending ");
-    ck_assert(pods_synced(t.pods));
-    ck_assert_uint_eq(pods_unreadable(t.pods), 0);
+    ck_assert(pod_watch_synced(t.pods));
+    ck_assert_uint_eq(pod_watch_unreadable(t.pods), 0);
     stop();
 }
 
@@ -111,11 +111,11 @@ TEST(a_pod_that_cannot_be_read)
         {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running")), 0, NULL},
         {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}};
     run(steps, 2, "begin a@3:Running ");
-    ck_assert(!pods_synced(t.pods));
-    ck_assert_uint_eq(pods_unreadable(t.pods), 1);
+    ck_assert(!pod_watch_synced(t.pods));
+    ck_assert_uint_eq(pod_watch_unreadable(t.pods), 1);
     t.server.n_steps = COUNT_OF(steps);
-    pods_relist(t.pods);
-    run_while(t.loop, !pods_synced(t.pods));
+    pod_watch_relist(t.pods);
+    run_while(t.loop, !pod_watch_synced(t.pods));
     ck_assert_str_eq(buf_cstr(&t.said), "begin a@3:Running begin a@3:Running end ");
     stop();
 }
@@ -131,14 +131,14 @@ TEST(a_pod_that_cannot_be_read_any_more)
         {FIRST, SCRIPT_BODY, LIST(POD("a", "3", "Running")), 0, NULL},
         {WATCH("10"), SCRIPT_STREAM, NULL, 0, NULL}};
     run(steps, 2, "begin a@3:Running end ");
-    ck_assert(pods_synced(t.pods));
+    ck_assert(pod_watch_synced(t.pods));
     t.server.n_steps = 4;
-    pods_relist(t.pods);
-    run_while(t.loop, pods_synced(t.pods) || t.server.n_requests < 4);
+    pod_watch_relist(t.pods);
+    run_while(t.loop, pod_watch_synced(t.pods) || t.server.n_requests < 4);
     ck_assert_str_eq(buf_cstr(&t.said), "begin a@3:Running end begin ");
     t.server.n_steps = COUNT_OF(steps);
-    pods_relist(t.pods);
-    run_while(t.loop, !pods_synced(t.pods));
+    pod_watch_relist(t.pods);
+    run_while(t.loop, !pod_watch_synced(t.pods));
     stop();
 }
 
@@ -152,7 +152,7 @@ TEST(a_pod_that_cannot_be_read_and_is_over)
         {WATCH("10"), SCRIPT_STREAM,
          EVENT("MODIFIED", ODD("a", "Failed")) EVENT("DELETED", ODD("c", "Running")), 0, NULL}};
     run(steps, COUNT_OF(steps), "begin a@3:Running -b c@4:Running end -a -c ");
-    ck_assert(pods_synced(t.pods));
-    ck_assert_uint_eq(pods_unreadable(t.pods), 3);
+    ck_assert(pod_watch_synced(t.pods));
+    ck_assert_uint_eq(pod_watch_unreadable(t.pods), 3);
     stop();
 }

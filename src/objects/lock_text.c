@@ -1,10 +1,10 @@
 /* Reads the lock of a node. HAMi's and Volcano's schedulers write their local time:
  * "2023-11-15T00:08:19+02:00". */
-#include "objects/lock.h"
+#include "objects/lock_text.h"
 
 #include "objects/stamp.h"
 
-static bool lock_read_time(struct str text, uint32_t *ret_s)
+static bool lock_text_read_time(struct str text, uint32_t *ret_s)
 {
     char bytes[64];
     struct buf utc = BUF_ON(bytes);
@@ -29,13 +29,13 @@ static bool lock_read_time(struct str text, uint32_t *ret_s)
     return s >= 0 && s <= UINT32_MAX;
 }
 
-void lock_read(struct str text, struct lock_view *ret)
+void lock_text_read(struct str text, struct lock_view *ret)
 {
     struct str time;
     struct str pod;
     *ret = (struct lock_view){.text = text};
     if (!str_cut(text, ',', &time, &pod) || !str_cut(pod, ',', &ret->namespace, &ret->name))
         ret->namespace = ret->name = STR_NULL;
-    if (text.p == NULL || !lock_read_time(time, &ret->since_s))
+    if (text.p == NULL || !lock_text_read_time(time, &ret->since_s))
         ret->since_s = 0;
 }

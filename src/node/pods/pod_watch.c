@@ -6,7 +6,7 @@
  * with such a pod does not end, and the pods are listed again after a while, unless as much of it
  * can be read as shows that it holds none: it has ended, or was deleted.
  */
-#include "node/pods/pods.h"
+#include "node/pods/pod_watch.h"
 
 #include "base/limit.h"
 #include "base/log.h"
@@ -18,20 +18,20 @@
 #define PAGE_SIZE 500
 #define AGAIN_MS  UINT64_C(10000) /* after a list with a pod that could not be read */
 
-struct pods {
+struct pod_watch {
     struct loop *loop;
-    struct pods_ops ops;
+    struct pod_watch_ops ops;
     struct reflector *reflector;
     struct arena arena; /* for one pod */
     struct timer again;
     bool lost;   /* a pod since `begin` could not be read */
-    bool synced; /* see pods_synced */
+    bool synced; /* see pod_watch_synced */
     uint64_t unreadable;
 };
 
 /* ---- one pod ---- */
 
-static uint64_t pods_version(struct str object, struct arena *a)
+static uint64_t pod_watch_version(struct str object, struct arena *a)
 {
     struct jread r;
     struct str key;
@@ -47,8 +47,8 @@ static uint64_t pods_version(struct str object, struct arena *a)
     return jread_finish(&r, NULL) == OK && str_to_u64(text, UINT64_MAX, &version) ? version : 0;
 }
 
-enum errc pods_read(struct str object, struct arena *a, struct pod_view *ret, uint64_t *ret_version,
-                    struct err *reterr)
+enum errc pod_watch_read(struct str object, struct arena *a, struct pod_view *ret,
+                         uint64_t *ret_version, struct err *reterr)
 {
     struct jread r;
     jread_init(&r, object, a);
@@ -58,18 +58,18 @@ enum errc pods_read(struct str object, struct arena *a, struct pod_view *ret, ui
         code = err_set(reterr, arena_fault(a), "no room for it");
     if (code == OK && ret->uid.n == 0)
         code = err_set(reterr, ERR_SYNTAX, "it has no UID");
-    *ret_version = code == OK ? pods_version(object, a) : 0;
+    *ret_version = code == OK ? pod_watch_version(object, a) : 0;
     return code;
 }
 
-static void pods_on_change(void *ctx, enum reflector_change change, struct str object)
+static void pod_watch_on_change(void *ctx, enum reflector_change change, struct str object)
 {
-    struct pods *p = ctx;
+    struct pod_watch *p = ctx;
     struct pod_view view;
     struct err e = ERR_INIT;
     uint64_t version = 0;
     arena_reset(&p->arena);
-    bool read = pods_read(object, &p->arena, &view, &version, &e) == OK;
+    bool read = pod_watch_read(object, &p->arena, &view, &version, &e) == OK;
     if (!read) {
         arena_reset(&p->arena);
         kube_read_pod_anyway(object, &p->arena, str_of(e.text), &view);
@@ -89,30 +89,30 @@ static void pods_on_change(void *ctx, enum reflector_change change, struct str o
 
 /* ---- lists ---- */
 
-static void pods_on_begin(void *ctx)
+static void pod_watch_on_begin(void *ctx)
 {
-    struct pods *p = ctx;
+    struct pod_watch *p = ctx;
     p->lost = false;
     p->ops.begin(p->ops.ctx);
 }
 
-static void pods_on_end(void *ctx)
+static void pod_watch_on_end(void *ctx)
 {
-    struct pods *p = ctx;
+    struct pod_watch *p = ctx;
     p->synced = !p->lost;
     if (p->synced)
         p->ops.end(p->ops.ctx);
 }
 
-static void pods_on_again(struct timer *t)
+static void pod_watch_on_again(struct timer *t)
 {
-    pods_relist(CONTAINER_OF(t, struct pods, again));
+    pod_watch_relist(CONTAINER_OF(t, struct pod_watch, again));
 }
 
 /* ---- life ---- */
 
-static enum errc pods_start(struct pods *p, struct kube_api *api, struct str node,
-                            struct err *reterr)
+static enum errc pod_watch_start(struct pod_watch *p, struct kube_api *api, struct str node,
+                                 struct err *reterr)
 {
     struct reflector_settings s = {.path = STR("/api/v1/pods"),
                                    .kind = STR("PodList"),
@@ -120,31 +120,31 @@ static enum errc pods_start(struct pods *p, struct kube_api *api, struct str nod
                                    .equals = node,
                                    .page_size = PAGE_SIZE,
                                    .quiet_ms = QUIET_MS};
-    struct reflector_sink sink = {.begin = pods_on_begin,
-                                  .change = pods_on_change,
-                                  .end = pods_on_end,
+    struct reflector_sink sink = {.begin = pod_watch_on_begin,
+                                  .change = pod_watch_on_change,
+                                  .end = pod_watch_on_end,
                                   .of = "pods",
                                   .ctx = p};
     return reflector_new(p->loop, api, &s, &sink, &p->reflector, reterr);
 }
 
-enum errc pods_new(struct loop *l, struct kube_api *api, struct str node,
-                   const struct pods_ops *ops, struct pods **ret, struct err *reterr)
+enum errc pod_watch_new(struct loop *l, struct kube_api *api, struct str node,
+                        const struct pod_watch_ops *ops, struct pod_watch **ret, struct err *reterr)
 {
-    struct pods *p = mem_alloc(sizeof(*p));
+    struct pod_watch *p = mem_alloc(sizeof(*p));
     if (p == NULL)
         return err_set(reterr, ERR_NOMEM, "no memory for the pods");
-    *p = (struct pods){.loop = l, .ops = *ops, .again = {.fire = pods_on_again}};
+    *p = (struct pod_watch){.loop = l, .ops = *ops, .again = {.fire = pod_watch_on_again}};
     arena_init(&p->arena, LIMIT_OBJECT_ARENA);
-    enum errc code = pods_start(p, api, node, reterr);
+    enum errc code = pod_watch_start(p, api, node, reterr);
     if (code != OK)
-        (void)pods_free(p);
+        (void)pod_watch_free(p);
     else
         *ret = p;
     return code;
 }
 
-struct pods *pods_free(struct pods *p)
+struct pod_watch *pod_watch_free(struct pod_watch *p)
 {
     if (p == NULL)
         return NULL;
@@ -155,17 +155,17 @@ struct pods *pods_free(struct pods *p)
     return NULL;
 }
 
-bool pods_synced(const struct pods *p)
+bool pod_watch_synced(const struct pod_watch *p)
 {
     return p->synced;
 }
 
-void pods_relist(struct pods *p)
+void pod_watch_relist(struct pod_watch *p)
 {
     reflector_relist(p->reflector);
 }
 
-uint64_t pods_unreadable(const struct pods *p)
+uint64_t pod_watch_unreadable(const struct pod_watch *p)
 {
     return p->unreadable;
 }

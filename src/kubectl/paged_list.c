@@ -3,7 +3,7 @@
  * arrives: the memory is that of one object, not of the list. If the continue token has expired
  * (410), the list is read again without pages.
  */
-#include "kubectl/list.h"
+#include "kubectl/paged_list.h"
 
 #include "kube/ingest.h"
 #include "kube/limit.h"
@@ -55,8 +55,8 @@ struct reading {
     size_t n_pages;
 };
 
-static enum errc list_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
-                               struct err *reterr)
+static enum errc paged_list_on_piece(void *ctx, enum jcut_piece kind, struct str piece,
+                                     struct err *reterr)
 {
     struct reading *r = ctx;
     struct list_meta meta;
@@ -75,13 +75,13 @@ static enum errc list_on_piece(void *ctx, enum jcut_piece kind, struct str piece
     return code;
 }
 
-static enum errc list_on_chunk(void *ctx, struct str chunk, struct err *reterr)
+static enum errc paged_list_on_chunk(void *ctx, struct str chunk, struct err *reterr)
 {
     struct reading *r = ctx;
     return jcut_push(&r->cut, chunk, reterr);
 }
 
-static void list_put_query(const struct reading *r, bool paged, struct buf *out)
+static void paged_list_put_query(const struct reading *r, bool paged, struct buf *out)
 {
     struct str query = r->list->query;
     buf_put(out, r->list->path);
@@ -95,11 +95,11 @@ static void list_put_query(const struct reading *r, bool paged, struct buf *out)
     }
 }
 
-static enum errc list_request(struct reading *r, bool paged, struct err *e)
+static enum errc paged_list_request(struct reading *r, bool paged, struct err *e)
 {
     struct buf query;
     buf_init(&query, 4 * TOKEN_MAX);
-    list_put_query(r, paged, &query);
+    paged_list_put_query(r, paged, &query);
     buf_clear(&r->token, KIB);
     jcut_reset(&r->cut);
     r->has_kind = false;
@@ -108,14 +108,14 @@ static enum errc list_request(struct reading *r, bool paged, struct err *e)
     if (code == OK && buf_failed(&query))
         code = err_set(e, buf_fault(&query), "the address of a list is too long");
     if (code == OK)
-        code = kubectl_client_stream(r->client, buf_str(&query), list_on_chunk, r, e);
+        code = kubectl_client_stream(r->client, buf_str(&query), paged_list_on_chunk, r, e);
     buf_done(&query);
     return code == OK ? kubectl_client_result(r->client, e) : code;
 }
 
-static enum errc list_read_page(struct reading *r, bool paged, struct err *e)
+static enum errc paged_list_read_page(struct reading *r, bool paged, struct err *e)
 {
-    enum errc code = list_request(r, paged, e);
+    enum errc code = paged_list_request(r, paged, e);
     if (code == OK)
         code = jcut_finish(&r->cut, e);
     if (code == OK && !r->has_kind)
@@ -129,7 +129,7 @@ static enum errc list_read_page(struct reading *r, bool paged, struct err *e)
     return code;
 }
 
-static void list_begin(struct reading *r)
+static void paged_list_begin(struct reading *r)
 {
     buf_clear(&r->token, KIB);
     r->n_objects = r->n_pages = 0;
@@ -137,18 +137,18 @@ static void list_begin(struct reading *r)
         r->list->begin(r->list->ctx);
 }
 
-static enum errc list_read_all(struct reading *r, struct err *e)
+static enum errc paged_list_read_all(struct reading *r, struct err *e)
 {
     bool paged = true;
     enum errc code = OK;
-    list_begin(r);
+    paged_list_begin(r);
     do {
         bool continued = r->token.n > 0;
-        code = list_read_page(r, paged, e);
+        code = paged_list_read_page(r, paged, e);
         if (code == ERR_NOTFOUND && continued && kubectl_client_status(r->client) == 410) {
             paged = false;
-            list_begin(r);
-            code = list_read_page(r, paged, e);
+            paged_list_begin(r);
+            code = paged_list_read_page(r, paged, e);
         }
     } while (code == OK && r->token.n > 0);
     return code;
@@ -158,10 +158,10 @@ enum errc kubectl_list_read(struct kubectl_client *c, const struct kubectl_list 
                             struct err *reterr)
 {
     struct reading r = {.client = c, .list = l};
-    jcut_init(&r.cut, JCUT_LIST, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, list_on_piece, &r);
+    jcut_init(&r.cut, JCUT_LIST, LIMIT_OBJECT_BYTES + ENVELOPE_BYTES, paged_list_on_piece, &r);
     arena_init(&r.arena, 4 * TOKEN_MAX);
     buf_init(&r.token, TOKEN_MAX);
-    enum errc code = list_read_all(&r, reterr);
+    enum errc code = paged_list_read_all(&r, reterr);
     buf_done(&r.token);
     arena_done(&r.arena);
     jcut_done(&r.cut);

@@ -2,7 +2,7 @@
  * Finds the pod in a file's documents by their raw JSON members. The pod is passed on unchanged
  * except for its namespace: its content is decoded by kube_read_pod, here or in the daemon.
  */
-#include "kubectl/pod.h"
+#include "kubectl/pod_file.h"
 
 #include "base/buf.h"
 #include "core/limit.h"
@@ -47,7 +47,7 @@ struct search {
     struct buf list;
 };
 
-static void pod_read_metadata(struct jread *r, struct object *o)
+static void pod_file_read_metadata(struct jread *r, struct object *o)
 {
     struct str key;
     jread_object (r, key) {
@@ -61,8 +61,8 @@ static void pod_read_metadata(struct jread *r, struct object *o)
 }
 
 /* `kind` is for an object that does not name its own. */
-static enum errc pod_read_one_object(struct search *s, struct str json, struct str kind,
-                                     struct object *ret)
+static enum errc pod_file_read_one_object(struct search *s, struct str json, struct str kind,
+                                          struct object *ret)
 {
     struct object o = {.json = json};
     struct jread r;
@@ -74,7 +74,7 @@ static enum errc pod_read_one_object(struct search *s, struct str json, struct s
         if (str_eq(key, STR("kind")))
             o.kind = jread_str(&r);
         else if (str_eq(key, STR("metadata")))
-            pod_read_metadata(&r, &o);
+            pod_file_read_metadata(&r, &o);
         else if (str_eq(key, STR("items")) && jread_type(&r) == JTYPE_ARRAY)
             o.items = jread_raw(&r);
         else
@@ -89,7 +89,7 @@ static enum errc pod_read_one_object(struct search *s, struct str json, struct s
     return jread_finish(&r, s->err);
 }
 
-static void pod_count_object(struct search *s, const struct object *o)
+static void pod_file_count_object(struct search *s, const struct object *o)
 {
     s->documents++;
     buf_printf(&s->list, "%s%.*s \"%.*s\"", s->list.n == 0 ? "" : ", ", STR_ARG(o->kind),
@@ -102,7 +102,7 @@ static void pod_count_object(struct search *s, const struct object *o)
 
 /* The objects of kind List, or of a kind such as DeploymentList, whose items have no kind. A list
  * in a list counts as an object that makes no pods. */
-static enum errc pod_take_list(struct search *s, const struct object *list)
+static enum errc pod_file_take_list(struct search *s, const struct object *list)
 {
     struct str kind = str_head(list->kind, list->kind.n - STR("List").n);
     struct jread r;
@@ -113,31 +113,31 @@ static enum errc pod_take_list(struct search *s, const struct object *list)
         struct str json = jread_raw(&r);
         if (code != OK || jread_failed(&r))
             continue;
-        code = pod_read_one_object(s, json, kind.n == 0 ? STR("Pod") : kind, &o);
+        code = pod_file_read_one_object(s, json, kind.n == 0 ? STR("Pod") : kind, &o);
         if (code == OK)
-            pod_count_object(s, &o);
+            pod_file_count_object(s, &o);
     }
     return code == OK ? jread_finish(&r, s->err) : code;
 }
 
-static enum errc pod_take_document(struct search *s, struct str json)
+static enum errc pod_file_take_document(struct search *s, struct str json)
 {
     struct object o;
-    enum errc code = pod_read_one_object(s, json, STR("Pod"), &o);
+    enum errc code = pod_file_read_one_object(s, json, STR("Pod"), &o);
     if (code == OK && o.items.p != NULL && str_ends(o.kind, STR("List")))
-        return pod_take_list(s, &o);
+        return pod_file_take_list(s, &o);
     if (code == OK)
-        pod_count_object(s, &o);
+        pod_file_count_object(s, &o);
     return code;
 }
 
 /* Finds the object that makes pods; fails if there is none or more than one. */
-static enum errc pod_find_object(struct search *s, struct str lines)
+static enum errc pod_file_find_object(struct search *s, struct str lines)
 {
     s->list = BUF_ON(s->seen);
     for (struct str line; lines.n > 0;) {
         (void)str_cut(lines, '\n', &line, &lines);
-        enum errc code = line.n == 0 ? OK : pod_take_document(s, line);
+        enum errc code = line.n == 0 ? OK : pod_file_take_document(s, line);
         if (code != OK)
             return code;
     }
@@ -152,7 +152,7 @@ static enum errc pod_find_object(struct search *s, struct str lines)
 }
 
 /* The raw JSON of a member; absent: no such member, or null. */
-static struct str pod_member(struct str json, struct str name, struct arena *a)
+static struct str pod_file_member(struct str json, struct str name, struct arena *a)
 {
     struct jread r;
     struct str key;
@@ -170,11 +170,11 @@ static struct str pod_member(struct str json, struct str name, struct arena *a)
 
 /* The field beside the template, such as spec.replicas. Without it *ret is not changed; a value
  * other than 1 to LIMIT_WHATIF_REPLICAS is an error. */
-static enum errc pod_read_replicas(struct search *s, struct str holder, uint32_t *ret)
+static enum errc pod_file_read_replicas(struct search *s, struct str holder, uint32_t *ret)
 {
     uint64_t n = 0;
     const char *field = s->found.maker->replicas;
-    struct str raw = field == NULL ? STR_NULL : pod_member(holder, str_of(field), s->arena);
+    struct str raw = field == NULL ? STR_NULL : pod_file_member(holder, str_of(field), s->arena);
     if (raw.p == NULL)
         return OK;
     if (!str_to_u64(raw, LIMIT_WHATIF_REPLICAS, &n) || n == 0)
@@ -185,7 +185,8 @@ static enum errc pod_read_replicas(struct search *s, struct str holder, uint32_t
     return OK;
 }
 
-static enum errc pod_find_template(struct search *s, struct str *ret_pod, uint32_t *ret_replicas)
+static enum errc pod_file_find_template(struct search *s, struct str *ret_pod,
+                                        uint32_t *ret_replicas)
 {
     const struct maker *m = s->found.maker;
     struct str at = s->found.json;
@@ -196,17 +197,17 @@ static enum errc pod_find_template(struct search *s, struct str *ret_pod, uint32
     for (size_t i = 0; i < COUNT_OF(m->path) && m->path[i] != NULL; i++) {
         buf_printf(&b, "%s%s", i == 0 ? "" : ".", m->path[i]);
         holder = at;
-        at = pod_member(at, str_of(m->path[i]), s->arena);
+        at = pod_file_member(at, str_of(m->path[i]), s->arena);
         if (at.p == NULL || at.p[0] != '{')
             return err_set(s->err, ERR_SYNTAX, "%.*s \"%.*s\": %.*s %s", STR_ARG(s->found.kind),
                            STR_ARG(s->found.name), STR_ARG(buf_str(&b)),
                            at.p == NULL ? "is missing" : "must be an object");
     }
     *ret_pod = at;
-    return holder.p == NULL ? OK : pod_read_replicas(s, holder, ret_replicas);
+    return holder.p == NULL ? OK : pod_file_read_replicas(s, holder, ret_replicas);
 }
 
-static void pod_write_metadata(struct jwrite *w, struct jread *r, struct str namespace)
+static void pod_file_write_metadata(struct jwrite *w, struct jread *r, struct str namespace)
 {
     struct str key;
     jwrite_object_begin(w);
@@ -225,8 +226,8 @@ static void pod_write_metadata(struct jwrite *w, struct jread *r, struct str nam
 }
 
 /* The pod as JSON with `namespace` in its metadata: a template has none. */
-static enum errc pod_write_pod(struct search *s, struct str pod, struct str namespace,
-                               struct str *ret)
+static enum errc pod_file_write_pod(struct search *s, struct str pod, struct str namespace,
+                                    struct str *ret)
 {
     struct jread r;
     struct jread none;
@@ -243,14 +244,14 @@ static enum errc pod_write_pod(struct search *s, struct str pod, struct str name
         bool metadata = str_eq(key, STR("metadata"));
         jwrite_key(&w, key);
         if (metadata)
-            pod_write_metadata(&w, &r, namespace);
+            pod_file_write_metadata(&w, &r, namespace);
         else
             jwrite_raw(&w, jread_raw(&r));
         done = done || metadata;
     }
     if (!done) {
         jwrite_key(&w, STR("metadata"));
-        pod_write_metadata(&w, &none, namespace);
+        pod_file_write_metadata(&w, &none, namespace);
     }
     jwrite_object_end(&w);
     enum errc code = jread_finish(&r, s->err);
@@ -262,7 +263,7 @@ static enum errc pod_write_pod(struct search *s, struct str pod, struct str name
     return code;
 }
 
-static enum errc pod_choose_namespace(struct search *s, struct str asked, struct str *ret)
+static enum errc pod_file_choose_namespace(struct search *s, struct str asked, struct str *ret)
 {
     struct str own = s->found.namespace;
     if (own.n > 0 && asked.n > 0 && !str_eq(own, asked))
@@ -274,8 +275,8 @@ static enum errc pod_choose_namespace(struct search *s, struct str asked, struct
     return OK;
 }
 
-static enum errc pod_read_lines(struct search *s, struct str text, struct str asked,
-                                struct kubectl_pod *ret)
+static enum errc pod_file_read_lines(struct search *s, struct str text, struct str asked,
+                                     struct kubectl_pod *ret)
 {
     struct buf lines;
     struct str pod = STR_NULL;
@@ -287,13 +288,13 @@ static enum errc pod_read_lines(struct search *s, struct str text, struct str as
     if (code == OK && copy.p == NULL)
         code = err_set(s->err, arena_fault(s->arena), "it is too large");
     if (code == OK)
-        code = pod_find_object(s, copy);
+        code = pod_file_find_object(s, copy);
     if (code == OK)
-        code = pod_find_template(s, &pod, &p.replicas);
+        code = pod_file_find_template(s, &pod, &p.replicas);
     if (code == OK)
-        code = pod_choose_namespace(s, asked, &p.namespace);
+        code = pod_file_choose_namespace(s, asked, &p.namespace);
     if (code == OK)
-        code = pod_write_pod(s, pod, p.namespace, &p.json);
+        code = pod_file_write_pod(s, pod, p.namespace, &p.json);
     p.kind = s->found.kind;
     p.name = s->found.name;
     if (code == OK)
@@ -306,7 +307,7 @@ enum errc kubectl_pod_read(struct str text, struct str path, struct str asked, s
 {
     struct err why = ERR_INIT;
     struct search s = {.arena = a, .err = &why};
-    enum errc code = pod_read_lines(&s, text, asked, ret);
+    enum errc code = pod_file_read_lines(&s, text, asked, ret);
     return code == OK
                ? OK
                : err_set(reterr, code, "%.*s: %s",

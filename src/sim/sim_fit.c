@@ -1,5 +1,5 @@
 /* Lets one pod after another arrive until the next one fits nowhere. */
-#include "sim/fit.h"
+#include "sim/sim_fit.h"
 
 #include "core/place/fit.h"
 #include "core/request/verdict.h"
@@ -9,7 +9,8 @@
 
 #define HOST_REASON STR("Insufficient CPU or memory")
 
-static struct world_settings fit_settings(const struct sim_workload *w, const struct sim_args *a)
+static struct world_settings sim_fit_settings(const struct sim_workload *w,
+                                              const struct sim_args *a)
 {
     return (struct world_settings){.workload = w,
                                    .policy = &a->policies[0],
@@ -19,27 +20,27 @@ static struct world_settings fit_settings(const struct sim_workload *w, const st
                                    .checked = a->checked};
 }
 
-static int fit_by_nodes(const void *a, const void *b)
+static int sim_fit_by_nodes(const void *a, const void *b)
 {
-    const struct fit_stop *x = a;
-    const struct fit_stop *y = b;
+    const struct sim_fit_stop *x = a;
+    const struct sim_fit_stop *y = b;
     if (x->nodes != y->nodes)
         return x->nodes > y->nodes ? -1 : 1;
     return str_cmp(x->reason, y->reason);
 }
 
-static struct fit_stop *fit_find_stop(struct fit_answer *ret, struct str reason)
+static struct sim_fit_stop *sim_fit_find_stop(struct sim_fit_answer *ret, struct str reason)
 {
     for (size_t i = 0; i < ret->n_stops; i++) {
         if (str_eq(ret->stops[i].reason, reason))
             return &ret->stops[i];
     }
-    ret->stops[ret->n_stops] = (struct fit_stop){.reason = reason};
+    ret->stops[ret->n_stops] = (struct sim_fit_stop){.reason = reason};
     return &ret->stops[ret->n_stops++];
 }
 
-static enum errc fit_explain(const struct world *w, uint32_t shape, struct arena *arena,
-                             struct fit_answer *ret, struct err *e)
+static enum errc sim_fit_explain(const struct world *w, uint32_t shape, struct arena *arena,
+                                 struct sim_fit_answer *ret, struct err *e)
 {
     uint32_t counts[VERDICT_COUNT] = {0};
     uint32_t by_host = 0;
@@ -60,17 +61,17 @@ static enum errc fit_explain(const struct world *w, uint32_t shape, struct arena
                 ? STR(LACK_FEW)
                 : verdict_reason((enum verdict)v, STR("..."), &scratch);
         if (counts[v] > 0)
-            fit_find_stop(ret, arena_dup(arena, reason))->nodes += counts[v];
+            sim_fit_find_stop(ret, arena_dup(arena, reason))->nodes += counts[v];
     }
     if (by_host > 0)
-        fit_find_stop(ret, HOST_REASON)->nodes = by_host;
+        sim_fit_find_stop(ret, HOST_REASON)->nodes = by_host;
     if (ret->n_stops > 1)
-        qsort(ret->stops, ret->n_stops, sizeof(*ret->stops), fit_by_nodes);
+        qsort(ret->stops, ret->n_stops, sizeof(*ret->stops), sim_fit_by_nodes);
     return OK;
 }
 
-static enum errc fit_fill(struct world *w, uint32_t shape, bool *seen, struct fit_answer *ret,
-                          struct err *e)
+static enum errc sim_fit_fill(struct world *w, uint32_t shape, bool *seen,
+                              struct sim_fit_answer *ret, struct err *e)
 {
     bool placed = true;
     enum errc code = OK;
@@ -87,20 +88,20 @@ static enum errc fit_fill(struct world *w, uint32_t shape, bool *seen, struct fi
     return code;
 }
 
-enum errc fit_run(const struct sim_workload *w, uint32_t shape, const struct sim_args *a,
-                  struct arena *arena, struct fit_answer *ret, struct err *reterr)
+enum errc sim_fit_run(const struct sim_workload *w, uint32_t shape, const struct sim_args *a,
+                      struct arena *arena, struct sim_fit_answer *ret, struct err *reterr)
 {
     struct world world;
-    struct world_settings settings = fit_settings(w, a);
+    struct world_settings settings = sim_fit_settings(w, a);
     bool *seen = arena_array(arena, w->n_nodes, sizeof(*seen));
-    *ret = (struct fit_answer){.fit = 0};
+    *ret = (struct sim_fit_answer){.fit = 0};
     if (seen == NULL)
         return err_set(reterr, arena_fault(arena), "out of memory");
     enum errc code = world_init(&world, &settings, reterr);
     if (code == OK)
-        code = fit_fill(&world, shape, seen, ret, reterr);
+        code = sim_fit_fill(&world, shape, seen, ret, reterr);
     if (code == OK && !ret->limited)
-        code = fit_explain(&world, shape, arena, ret, reterr);
+        code = sim_fit_explain(&world, shape, arena, ret, reterr);
     world_done(&world);
     return code;
 }

@@ -3,22 +3,23 @@
 
 #include "sim/source.h"
 
-struct fit_stop {
+struct sim_fit_stop {
     uint32_t nodes;
     struct str reason;
 };
 
-struct fit_answer {
+struct sim_fit_answer {
     uint64_t fit;
-    uint32_t nodes;         /* on which one of them is */
-    struct fit_stop *stops; /* why the next one fits nowhere; the most nodes first */
+    uint32_t nodes;             /* on which one of them is */
+    struct sim_fit_stop *stops; /* why the next one fits nowhere; the most nodes first */
     size_t n_stops;
     bool limited; /* stopped at LIMIT_SIM_FIT; more may fit */
 };
 
 /* How many pods of the workload's last shape fit beside the pods that are there. */
-enum errc fit_run(const struct sim_workload *w, uint32_t shape, const struct sim_args *a,
-                  struct arena *arena, struct fit_answer *ret, struct err *reterr) _must_use_;
+enum errc sim_fit_run(const struct sim_workload *w, uint32_t shape, const struct sim_args *a,
+                      struct arena *arena, struct sim_fit_answer *ret, struct err *reterr)
+    _must_use_;
 
 struct grow_answer {
     uint32_t pending;

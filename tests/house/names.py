@@ -1,6 +1,7 @@
 """
 Checks that each file that lists the placement policies, or the dialects, lists all of them: C takes
-both from tables, and these files can't. And that only core/dialect knows single dialects.
+both from tables, and these files can't. And that only core/dialect knows single dialects, and that each
+source file has a name of its own.
 
     names.py SOURCE_ROOT
 """
@@ -34,6 +35,7 @@ DIALECT_LISTS = (
     "src/daemon/config/config.h",
     "src/daemon/config/config_value.c",
 )
+SHARED = ("main", "limit")  # each program has a main.c, each folder a limit.h
 
 
 def policies(root: Path) -> list[str]:
@@ -70,6 +72,19 @@ def check_constants(root: Path, tap: Tap, constants: list[str]) -> None:
     tap.check("only core/dialect knows single dialects", found)
 
 
+def check_files(root: Path, tap: Tap) -> None:
+    """A source file and its header have one name. No other two files have it: a backtrace names them."""
+    first: dict[str, Path] = {}
+    found = []
+    for folder in ("src", "include"):
+        for path in sorted((root / folder).rglob("*.[ch]")):
+            name = path.relative_to(root)
+            other = first.setdefault(name.stem, name)
+            if other.parts[1:-1] != name.parts[1:-1] and name.stem not in SHARED:
+                found.append(f"{other} and {name}: give one of them another name")
+    tap.check("source files have names of their own", found)
+
+
 def main() -> int:
     """See the top of this file."""
     tap, root = Tap(), Path(sys.argv[1])
@@ -77,6 +92,7 @@ def main() -> int:
     check_lists(root, tap, "policies", policies(root), POLICY_LISTS)
     check_lists(root, tap, "dialects", list(named.values()), DIALECT_LISTS)
     check_constants(root, tap, list(named))
+    check_files(root, tap)
     return tap.finish()
 
 

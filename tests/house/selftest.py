@@ -20,6 +20,7 @@ import advice
 import defects
 import hardening
 import includes
+import names
 import symbols
 import text
 from house import FOLDERS, Tap
@@ -191,7 +192,7 @@ DAEMONS = (  # the objects of a daemon, finding or none
 
 def library(cc: str, folder: Path, lib: str, objects: dict[str, str]) -> Path:
     """A library of objects, each calling one function."""
-    names = []
+    built = []
     for name, function in objects.items():
         (folder / name).write_text(
             f"void {function}(void);\nvoid {lib}_thing(void) __attribute__((weak));\n"
@@ -199,8 +200,8 @@ def library(cc: str, folder: Path, lib: str, objects: dict[str, str]) -> Path:
         )
         command = [cc, "-w", "-O0", "-fno-builtin", "-c", name, "-o", f"{name}.o"]
         subprocess.run(command, cwd=folder, check=True)
-        names.append(f"{name}.o")
-    subprocess.run(["ar", "rcs", f"lib{lib}.a", *names], cwd=folder, check=True)
+        built.append(f"{name}.o")
+    subprocess.run(["ar", "rcs", f"lib{lib}.a", *built], cwd=folder, check=True)
     return folder / f"lib{lib}.a"
 
 
@@ -323,6 +324,24 @@ def prove_advice(tap: Tap) -> None:
         tap.check(f"advice: {expected}", [] if good else [output])
 
 
+FILES = (  # files, finding
+    (("src/core/x/a.c", "include/core/x/a.h", "src/io/b.c", "src/io/main.c", "src/sim/main.c"), None),
+    (("src/core/x/a.c", "src/io/a.c"), "src/core/x/a.c and src/io/a.c: give one"),
+    (("src/core/x/a.c", "src/core/y/a.c"), "src/core/x/a.c and src/core/y/a.c: give one"),
+    (("src/sim/a.h", "include/io/a.h"), "src/sim/a.h and include/io/a.h: give one"),
+)
+
+
+def prove_files(tap: Tap) -> None:
+    """Proves that the check finds two source files of one name."""
+    for paths, expected in FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), {path: "" for path in paths})
+            output = said(names.check_files, Path(folder))
+        good = expected in output if expected else "not ok" not in output
+        tap.check(f"names: {expected or 'none'}", [] if good else [output])
+
+
 HARD = ("-O2", "-fPIE", "-pie", "-fstack-protector-all", "-Wl,-z,relro,-z,now,-z,noexecstack")
 SOFT = (  # options added to those, finding
     (("-no-pie", "-fno-pie"), "not ok 1 - position"),
@@ -407,6 +426,7 @@ def main() -> int:
     prove_symbols(tap, cc, nm)
     prove_daemon(tap, cc, nm)
     prove_advice(tap)
+    prove_files(tap)
     prove_defects(tap)
     prove_threats(tap)
     prove_hardening(tap, cc, readelf)

@@ -14,8 +14,8 @@ enum reason_reader {
 /* A node in its present state, and in the state with the room kept for other pods in use. */
 struct reason_scene {
     struct look now;
-    struct look kept; /* of the draft; its node is NULL if the node has no claims */
-    struct draft draft;
+    struct look kept; /* of the overlay; its node is NULL if the node has no claims */
+    struct overlay overlay;
 };
 
 void reason_scene_open(struct reason_scene *s, const struct node *n, const struct evaluation *e);

@@ -11,7 +11,7 @@
 #include "core/limit.h"
 #include "core/place/fit.h"
 #include "core/place/score.h"
-#include "core/state/draft.h"
+#include "core/state/overlay.h"
 #include "core/state/uses.h"
 
 /* How many whole cards DRA has left, at most, beside `planned` ones. Claims, and the present pods
@@ -205,7 +205,7 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
         return arena_fault(p->arena);
     assert(p->fit < p->replicas);
     evaluation_work(&p->evaluation, s->node.n_cards + 8 * there->n); /* the answer lists them */
-    draft_add(&s->node, pod);
+    overlay_add(&s->node, pod);
     plan_charge_account(p, &s->node, pod->holding);
     p->evaluation.affinity_held = p->evaluation.request->affinity.n > 0;
     p->spots[p->fit++] = (struct plan_spot){.site = s, .holding = pod->holding};

@@ -135,8 +135,8 @@ void reason_scene_open(struct reason_scene *s, const struct node *n, const struc
     s->kept.node = NULL;
     if (n->claims == NULL)
         return;
-    fit_keep_claims(&s->draft, n, e);
-    look_at(&s->kept, &s->draft.node, e);
+    fit_keep_claims(&s->overlay, n, e);
+    look_at(&s->kept, &s->overlay.node, e);
 }
 
 /* For containers that have cards of their own: whether one of them would fit. */

@@ -4,8 +4,8 @@
 
 #include "core/request/evaluation.h"
 #include "core/request/verdict.h"
-#include "core/state/draft.h"
 #include "core/state/node.h"
+#include "core/state/overlay.h"
 #include "core/state/swap.h"
 
 /* A fast path without a call: true for most nodes that fit_node accepts. */
@@ -52,10 +52,10 @@ bool fit_refusal(const struct node *n, const struct evaluation *e, enum verdict 
 bool fit_card_refusal(const struct node *n, const struct evaluation *e, uint32_t card,
                       struct quota_refusal *ret);
 
-/* Makes `now` a draft of n in which the room that is kept from the pod is taken, and returns for
+/* Makes `now` an overlay of n in which the room that is kept from the pod is taken, and returns for
  * how many pods it is. None is kept for a pod that its quota denies even without usage. For
  * fit_card. */
-uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct evaluation *e);
+uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct evaluation *e);
 
 /* Whether the device plugin may confuse the pod, placed by fit_place, with a pod that waits on
  * another card of n. */

@@ -26,7 +26,7 @@ bool in_turn_chooses(const struct node *n, const struct evaluation *e,
 
 bool in_turn_is_among(const struct placement *there, const struct card_set *cards);
 
-/* Whether `kept`, a draft of n with the claims on it, has room on the cards that the plugin
+/* Whether `kept`, an overlay of n with the claims on it, has room on the cards that the plugin
  * chooses, which knows nothing of claims. */
 bool in_turn_has_room(const struct node *kept, const struct node *n, const struct evaluation *e);
 

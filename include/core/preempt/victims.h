@@ -25,7 +25,7 @@
 #include "base/arena.h"
 #include "core/place/fit.h"
 #include "core/preempt/budget.h"
-#include "core/state/draft.h"
+#include "core/state/overlay.h"
 
 struct victims_question {
     const struct node *node;

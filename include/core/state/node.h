@@ -4,7 +4,7 @@
  * is recounted from the list, so no derived figure can be outdated.
  *
  * Only cache.c changes these structs. Other modules read them through const pointers, or change a
- * draft.
+ * overlay.
  */
 #pragma once
 
@@ -126,7 +126,7 @@ struct node {
     int64_t largest;       /* total of the largest card, usable or not */
     int64_t most_free;     /* the most free memory of a usable card */
     bool uneven;           /* `simple` and `crowded` do not decide */
-    bool vacated;          /* a draft: deleted pods are in its list but not in its sums */
+    bool vacated;          /* an overlay: deleted pods are in its list but not in its sums */
     bool guarded;          /* SWAP_GUARD_REQUIRE */
     bool delegated;        /* DRA gives out its whole cards to new pods, by claims */
     uint32_t n_exchanging; /* pods in its list that exchange cards: no pod is placed meanwhile */
@@ -140,14 +140,14 @@ struct node {
     void *block;       /* the allocation that contains the node */
 
     /* What a score needs, in the line of the processor's cache that evaluate.c prefetches. */
-    uint32_t n_starting; /* pods in its list of which pod_starts is true; a draft does not count it
-                            down */
+    uint32_t n_starting; /* pods in its list of which pod_starts is true; an overlay does not count
+                            it down */
     uint32_t slot;       /* its place in the cache's table of nodes; reused when the node is gone */
     int64_t total;       /* copied from `sizes` */
     int64_t used;        /* held by all pods, with a card or without */
     /* Changes with every change of the node, its cards, its pods or its claims that a verdict or a
      * cost can depend on. No two nodes of a cache, and no two times of a node, have the same. Not
-     * kept up to date in a draft. */
+     * kept up to date in an overlay. */
     uint64_t version;
     struct host host_total; /* allocatable; HOST_UNKNOWN: absent or unreadable */
     struct host host_used;  /* requested by its pods, with a GPU request or without */
@@ -329,7 +329,7 @@ uint32_t node_find_card(const struct node *n, struct str uuid);
 /* How many pods the card may have; 0: no limit. */
 uint32_t node_card_max_pods(const struct node *n, uint32_t card);
 
-/* The rest is for cache.c, draft.c and victims.c. */
+/* The rest is for cache.c, overlay.c and victims.c. */
 
 /* A node's lists of pods end with NULL, unlike a list of base/list.h: a copy of the node can then
  * put further pods before those of the original, and the head costs one pointer. */
@@ -439,7 +439,7 @@ void node_note_deletion(struct pod *p, bool deleting);
 void node_claim(struct node *n, struct pod *p);
 void node_unclaim(struct pod *p);
 
-/* For pods of a draft that are not in its list; sign is 1 or -1. The derived figures (largest to
+/* For pods of an overlay that are not in its list; sign is 1 or -1. The derived figures (largest to
  * crowded) change only with node_derive. */
 void node_charge(struct node *n, const struct request *r, const struct share *shares,
                  uint32_t count, int sign);

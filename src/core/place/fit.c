@@ -7,7 +7,7 @@
 #include "core/place/lack.h"
 #include "core/place/look.h"
 #include "core/place/pick.h"
-#include "core/state/draft.h"
+#include "core/state/overlay.h"
 #include "core/state/swap.h"
 #include "core/state/uses.h"
 #include "core/state/vgpu.h"
@@ -218,19 +218,19 @@ static struct evaluation fit_claim(const struct pod *claim, const struct evaluat
 /* `then` is the node after the deleted pods are gone, with the claims that the pod yields to
  * placed one by one; `now` has the deleted pods and the claims. On a card, both count until the
  * deleted pods are gone. For the node's sum the larger of the two counts. */
-uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct evaluation *e)
+uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct evaluation *e)
 {
     uint32_t kept = 0;
-    struct draft then _uninitialized_;
+    struct overlay then _uninitialized_;
     struct placement there _uninitialized_;
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
-    draft_init(now, n);
-    draft_init(&then, n);
+    overlay_init(now, n);
+    overlay_init(&then, n);
     then.node.vacated = true;
     evaluation_work(e, 2 * n->n_cards + n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (p->deleting)
-            draft_remove(&then, p);
+            overlay_remove(&then, p);
     }
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
         uint32_t count = 0;
@@ -249,8 +249,8 @@ uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct e
         if (!uses_allow(n, &claim, shares, count))
             continue;
         kept++;
-        draft_charge(&then, q->request, shares, count, 1);
-        draft_charge(now, q->request, shares, count, 1);
+        overlay_charge(&then, q->request, shares, count, 1);
+        overlay_charge(now, q->request, shares, count, 1);
     }
     now->node.used = MAX_OF(n->used, then.node.used);
     now->node.counted = MAX_OF(n->counted, then.node.counted);
@@ -260,7 +260,7 @@ uint32_t fit_keep_claims(struct draft *now, const struct node *n, const struct e
 static enum verdict fit_place_beside_claims(const struct node *n, const struct evaluation *e,
                                             bool brief, struct placement *ret)
 {
-    struct draft kept _uninitialized_;
+    struct overlay kept _uninitialized_;
     uint32_t pods = fit_keep_claims(&kept, n, e);
     bool fits = in_turn_applies(e->request)
                     ? in_turn_has_room(&kept.node, n, e)
@@ -382,12 +382,12 @@ static bool fit_is_outgrown(const struct node *n, const struct request *r, const
     return share_charge(r, &granted, n->cards[s->card].total) > granted.mem;
 }
 
-/* Evaluates the pod's cards on a draft of the node without the pod. */
+/* Evaluates the pod's cards on an overlay of the node without the pod. */
 enum verdict fit_keep(const struct pod *p)
 {
     const struct request *r = p->request;
     const struct evaluation e = {.request = r, .self = p};
-    struct draft without _uninitialized_;
+    struct overlay without _uninitialized_;
     const struct node *n = &without.node;
     const struct holding *h = p->holding;
     struct look look _uninitialized_;
@@ -395,8 +395,8 @@ enum verdict fit_keep(const struct pod *p)
     assert(pod_holds(p) && p->node != NULL && h != NULL);
     if (p->node->fault == NODE_ABSENT)
         return VERDICT_UNKNOWN_NODE;
-    draft_init(&without, p->node);
-    draft_remove(&without, p);
+    overlay_init(&without, p->node);
+    overlay_remove(&without, p);
     enum verdict v = fit_check_isolation(n, r);
     if (v == VERDICT_FITS)
         v = fit_check_exclusive(n, r);

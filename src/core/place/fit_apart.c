@@ -3,16 +3,16 @@
 
 #include "core/place/assign.h"
 #include "core/place/look.h"
-#include "core/state/draft.h"
+#include "core/state/overlay.h"
 
 /* The node without its pods. */
-static void fit_apart_empty(struct draft *ret, const struct node *n, const struct evaluation *e)
+static void fit_apart_empty(struct overlay *ret, const struct node *n, const struct evaluation *e)
 {
-    draft_init(ret, n);
+    overlay_init(ret, n);
     evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (!n->vacated || !p->deleting)
-            draft_remove(ret, p);
+            overlay_remove(ret, p);
     }
 }
 
@@ -32,7 +32,7 @@ enum verdict fit_place_apart(const struct pick *pick, const struct swap *swap,
     if (together != VERDICT_TOO_LARGE)
         return together;
     /* Too large for one card. Check on an empty node whether several cards could hold the pod. */
-    struct draft d _uninitialized_;
+    struct overlay d _uninitialized_;
     struct placement there _uninitialized_;
     fit_apart_empty(&d, n, e);
     const struct pick empty = {.node = &d.node, .evaluation = e, .policy = pick->policy};
@@ -61,7 +61,7 @@ static enum verdict fit_apart_evaluate_each(const struct node *n, const struct e
  * the reason, and on an empty node whether it can ever change. */
 static enum verdict fit_apart_why_not_each(const struct pick *pick, const struct card_set *own)
 {
-    struct draft d _uninitialized_;
+    struct overlay d _uninitialized_;
     struct placement there _uninitialized_;
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
     struct evaluation e = *pick->evaluation;

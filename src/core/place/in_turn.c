@@ -3,7 +3,7 @@
 
 #include "core/limit.h"
 #include "core/place/look.h"
-#include "core/state/draft.h"
+#include "core/state/overlay.h"
 
 static bool in_turn_is_ordered(const struct request *r)
 {
@@ -88,15 +88,15 @@ static bool in_turn_knows_all(const struct node *n, const struct evaluation *e)
 
 /* The node as the plugin may count it: without pods of other plugins, and, with `later`, without
  * the deleted ones. */
-static void in_turn_recount(struct draft *d, const struct node *n, const struct evaluation *e,
+static void in_turn_recount(struct overlay *d, const struct node *n, const struct evaluation *e,
                             bool later)
 {
-    draft_init(d, n);
+    overlay_init(d, n);
     evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         bool gone = node_is_foreign(n, p->request) || (later && p->deleting);
         if (gone && in_turn_is_here(n, e, p))
-            draft_remove(d, p);
+            overlay_remove(d, p);
     }
     d->node.vacated = n->vacated || later;
 }
@@ -104,7 +104,7 @@ static void in_turn_recount(struct draft *d, const struct node *n, const struct 
 bool in_turn_chooses(const struct node *n, const struct evaluation *e,
                      const struct placement *there)
 {
-    struct draft d _uninitialized_;
+    struct overlay d _uninitialized_;
     if (!in_turn_knows_all(n, e) || !in_turn_is_same(n, e, there))
         return false;
     in_turn_recount(&d, n, e, false);
@@ -142,7 +142,7 @@ bool in_turn_has_room(const struct node *kept, const struct node *n, const struc
 
 bool in_turn_may_have(const struct node *n, const struct evaluation *e)
 {
-    struct draft d _uninitialized_;
+    struct overlay d _uninitialized_;
     struct look look _uninitialized_;
     const struct share share = request_share(e->request);
     if (!in_turn_is_ordered(e->request) || request_fixed(e->request))

@@ -1,6 +1,6 @@
 /*
- * Chooses victims on a draft of the node without the pods that go anyway. The draft has its own
- * list of pods, so that the functions of fit.c do not find those pods either. For memory of one
+ * Chooses victims on an overlay of the node without the pods that go anyway. The overlay has its
+ * own list of pods, so that the functions of fit.c do not find those pods either. For memory of one
  * card, each card is searched alone: evicting a pod on another card does not help, unless the
  * node's sum is short or pods of the other device plugin block the node. For several cards the
  * cheapest cards are combined.
@@ -194,9 +194,9 @@ static bool victims_sort(struct search *s, struct arena *a)
     return true;
 }
 
-/* Drafts the node without the pods that are gone, and lists the pods that may go. False without
- * memory. */
-static bool victims_draft(struct search *s, struct arena *a)
+/* Makes the overlay, the node without the pods that are gone, and lists the pods that may go. False
+ * without memory. */
+static bool victims_init_overlay(struct search *s, struct arena *a)
 {
     const struct victims_question *q = s->q;
     struct pod *copies = arena_array(a, q->node->n_pods, sizeof(*copies));
@@ -205,18 +205,18 @@ static bool victims_draft(struct search *s, struct arena *a)
     if (copies == NULL || s->all == NULL || s->subset == NULL || !victims_read_given(s, a))
         return false;
     evaluation_work(q->evaluation, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
-    draft_init(&s->draft, q->node);
-    s->draft.node.pods = NULL;
-    s->draft.node.claims = q->node->claims;
+    overlay_init(&s->overlay, q->node);
+    s->overlay.node.pods = NULL;
+    s->overlay.node.claims = q->node->claims;
     for (const struct pod *p = q->node->pods; p != NULL; p = p->next) {
         if (p->deleting || victims_is_given(s, p)) {
-            draft_remove(&s->draft, p);
+            overlay_remove(&s->overlay, p);
             continue;
         }
         struct pod *copy = copies++;
         *copy = *p;
         copy->prev = NULL;
-        pods_add(&s->draft.node.pods, copy);
+        pods_add(&s->overlay.node.pods, copy);
         if (!victims_may_go(q, p))
             continue;
         assert(s->n_all < q->node->n_pods);
@@ -256,7 +256,7 @@ static void victims_forget(struct search *s)
 
 static void victims_search_cards(struct search *s)
 {
-    for (uint32_t i = 0; i < s->draft.node.n_cards; i++) {
+    for (uint32_t i = 0; i < s->overlay.node.n_cards; i++) {
         victims_subset_of_card(s, i);
         if (s->n > 0)
             search_run(s);
@@ -285,7 +285,7 @@ static struct price victims_price_of(struct search *s, uint32_t card)
  * these cards together. */
 static bool victims_search_cheapest(struct search *s, struct arena *a)
 {
-    uint32_t n = s->draft.node.n_cards;
+    uint32_t n = s->overlay.node.n_cards;
     struct price *prices = arena_array(a, n, sizeof(*prices));
     if (prices == NULL)
         return false;
@@ -321,7 +321,7 @@ static bool victims_search_cheapest(struct search *s, struct arena *a)
 static bool victims_is_node_wide(const struct search *s)
 {
     const struct request *r = s->q->evaluation->request;
-    const struct node *n = &s->draft.node;
+    const struct node *n = &s->overlay.node;
     int64_t most = r->percent > 0 || r->whole ? MAX_OF(r->mem, n->largest) : r->mem;
     return n->claims != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
            request_by_container(r) || r->mem > node_free(n) || most > n->total - n->used;
@@ -353,8 +353,8 @@ static void victims_settle(struct search *s)
         w->looks -= MIN_OF(w->looks, s->spent);
 }
 
-/* Evaluates the pod on the draft without all possible victims: only VERDICT_FITS makes a search
- * worth it. The draft is restored. */
+/* Evaluates the pod on the overlay without all possible victims: only VERDICT_FITS makes a search
+ * worth it. The overlay is restored. */
 static enum verdict victims_place_without_all(struct search *s)
 {
     struct placement there _uninitialized_;
@@ -362,7 +362,7 @@ static enum verdict victims_place_without_all(struct search *s)
     for (uint32_t i = 0; i < s->n_all; i++)
         search_take(s, &s->all[i]);
     victims_refill(s);
-    enum verdict v = fit_place(&s->draft.node, s->q->evaluation, &there);
+    enum verdict v = fit_place(&s->overlay.node, s->q->evaluation, &there);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_give_back(s, &s->all[i]);
     return v;
@@ -410,7 +410,7 @@ static enum errc victims_tell(struct search *s, struct arena *a, struct victims 
 {
     uint32_t n = 0;
     victims_refill(s);
-    ret->verdict = fit_place(&s->draft.node, s->q->evaluation, &ret->there);
+    ret->verdict = fit_place(&s->overlay.node, s->q->evaluation, &ret->there);
     assert(ret->verdict == VERDICT_FITS || victims_is_cut(s));
     if (ret->verdict != VERDICT_FITS)
         return OK;
@@ -436,7 +436,7 @@ static enum errc victims_choose_pods(struct search *s, struct arena *a, struct v
         ret->verdict = VERDICT_UNKNOWN_NODE;
         return OK;
     }
-    if (!victims_draft(s, a))
+    if (!victims_init_overlay(s, a))
         return arena_fault(a);
     if (search_fits(s))
         return victims_tell(s, a, ret);

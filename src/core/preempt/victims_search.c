@@ -30,23 +30,23 @@ int victims_cost_cmp(const struct victims_cost *a, const struct victims_cost *b)
 
 void search_take(struct search *s, struct victim *v)
 {
-    pods_remove(&s->draft.node.pods, v->copy);
-    draft_remove(&s->draft, v->copy);
+    pods_remove(&s->overlay.node.pods, v->copy);
+    overlay_remove(&s->overlay, v->copy);
 }
 
 void search_give_back(struct search *s, struct victim *v)
 {
     const struct pod *p = v->copy;
-    pods_add(&s->draft.node.pods, v->copy);
-    draft_charge(&s->draft, p->request, p->holding->shares, p->holding->n_shares, 1);
+    pods_add(&s->overlay.node.pods, v->copy);
+    overlay_charge(&s->overlay, p->request, p->holding->shares, p->holding->n_shares, 1);
 }
 
 bool search_fits(const struct search *s)
 {
     struct placement there _uninitialized_;
     if (s->card >= 0)
-        return fit_card(&s->draft.node, s->q->evaluation, (uint32_t)s->card) == VERDICT_FITS;
-    return fit_place(&s->draft.node, s->q->evaluation, &there) == VERDICT_FITS;
+        return fit_card(&s->overlay.node, s->q->evaluation, (uint32_t)s->card) == VERDICT_FITS;
+    return fit_place(&s->overlay.node, s->q->evaluation, &there) == VERDICT_FITS;
 }
 
 void search_count_given(const struct search *s)

@@ -6,7 +6,7 @@
 /* A pod that may be evicted. */
 struct victim {
     const struct pod *pod; /* borrowed from the cache */
-    struct pod *copy;      /* in the draft's list while the pod stays */
+    struct pod *copy;      /* in the overlay's list while the pod stays */
     struct budget_pod budget;
     uint32_t rank; /* its place in the order by card and name */
     bool guarded;  /* a PodDisruptionBudget selects it */
@@ -19,7 +19,7 @@ struct victim {
 
 struct search {
     const struct victims_question *q;
-    struct draft draft;
+    struct overlay overlay;
     const struct pod **gone; /* q->given without duplicates, sorted by address */
     uint32_t n_gone;
     struct budget_pod *given; /* the same with their labels, if there are budgets */
@@ -31,7 +31,7 @@ struct search {
     uint32_t n;
     bool uneven;      /* a set may make room that a larger one does not make: in_turn.h */
     int64_t card;     /* search room on this card; -1: on the node, as fit_place does */
-    uint32_t level;   /* the first `level` pods are decided; the others are out of the draft */
+    uint32_t level;   /* the first `level` pods are decided; the others are out of the overlay */
     unsigned tries;   /* left for this subset */
     uint64_t charged; /* steps of victims_search_looks_of that tries were taken for */
     bool found;
@@ -48,7 +48,7 @@ void search_give_back(struct search *s, struct victim *v);
 bool search_fits(const struct search *s);
 
 /* Marks the subset's cheapest set as `best`, if it is cheaper than the best so far. Restores the
- * draft. */
+ * overlay. */
 void search_run(struct search *s);
 
 /* Returns to the node each pod of the best set that is not needed. */

@@ -2,7 +2,7 @@
  * fit_apart.c. */
 #pragma once
 
-#include "core/place/pick.h"
+#include "core/place/choose_cards.h"
 
 /*
  * Cards for the containers, so that all have room. `fits` are the cards that are not ruled out: one
@@ -14,4 +14,4 @@
  * back. A policy with costs counts as binpack: no card has room for the whole pod, so none has a
  * cost. False if there is no solution, or none was found within a bounded search.
  */
-bool assign_place(const struct pick *p, const struct card_set *fits, struct placement *ret);
+bool assign_place(const struct card_choice *p, const struct card_set *fits, struct placement *ret);

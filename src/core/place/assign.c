@@ -34,8 +34,8 @@ struct assign_level {
 };
 
 struct assign {
-    const struct pick *pick;
-    const struct request *request; /* of `pick` */
+    const struct card_choice *choice;
+    const struct request *request; /* of `choice` */
     const struct card_set *fits;   /* of each demand if `own`, else of all */
     bool own;                      /* containers have cards of their own */
     uint32_t ids[LIMIT_CARDS];     /* cards that a container could have */
@@ -54,7 +54,7 @@ static const struct demand *assign_demand(const struct assign *s, const struct a
 
 static const struct card *assign_card_of(const struct assign *s, uint32_t at)
 {
-    return &s->pick->node->cards[s->ids[at]];
+    return &s->choice->node->cards[s->ids[at]];
 }
 
 static const struct card_set *assign_fits(const struct assign *s, uint32_t demand)
@@ -89,11 +89,11 @@ static void assign_init_levels(struct assign *s)
     }
 }
 
-static void assign_init(struct assign *s, const struct pick *p, const struct card_set *fits)
+static void assign_init(struct assign *s, const struct card_choice *p, const struct card_set *fits)
 {
     const struct evaluation *e = p->evaluation;
     const struct request *r = e->request;
-    s->pick = p;
+    s->choice = p;
     s->request = r;
     s->fits = fits;
     s->own = request_by_container(r);
@@ -134,7 +134,7 @@ static int64_t assign_takes(const struct assign *s, const struct demand *d, uint
 /* Without cards of their own the containers count as one pod on a card, which `fits` allows. */
 static bool assign_is_crowded(const struct assign *s, uint32_t at)
 {
-    uint32_t max_pods = node_card_max_pods(s->pick->node, s->ids[at]);
+    uint32_t max_pods = node_card_max_pods(s->choice->node, s->ids[at]);
     return s->own && max_pods > 0 &&
            card_takers(assign_card_of(s, at)) + s->cards[at].takers >= max_pods;
 }
@@ -167,15 +167,15 @@ static bool assign_before(const struct assign *s, int64_t a_mem, uint32_t a, int
 {
     if (a_mem == b_mem)
         return a < b;
-    return s->pick->policy == POLICY_SPREAD ? a_mem > b_mem : a_mem < b_mem;
+    return s->choice->policy == POLICY_SPREAD ? a_mem > b_mem : a_mem < b_mem;
 }
 
 /* For a quota, cards of two models differ. So does a card that a container of the pod has already:
  * the pod uses no more cards if another container gets it, too. */
 static bool assign_is_same_kind(const struct assign *s, uint32_t a, uint32_t b)
 {
-    const struct node *n = s->pick->node;
-    if (s->pick->evaluation->account.entry == NULL)
+    const struct node *n = s->choice->node;
+    if (s->choice->evaluation->account.entry == NULL)
         return true;
     return (s->cards[a].takers > 0) == (s->cards[b].takers > 0) &&
            str_eq(node_card_model(n, s->ids[a]), node_card_model(n, s->ids[b]));
@@ -183,7 +183,7 @@ static bool assign_is_same_kind(const struct assign *s, uint32_t a, uint32_t b)
 
 static bool assign_is_own_twin(const struct assign *s, uint32_t a, uint32_t b)
 {
-    const struct node *n = s->pick->node;
+    const struct node *n = s->choice->node;
     const struct card *c = assign_card_of(s, a);
     const struct card *d = assign_card_of(s, b);
     if (c->total != d->total || card_takers(c) != card_takers(d) ||
@@ -267,7 +267,7 @@ static bool assign_comes_before(const struct assign *s, const struct grant *a,
 static bool assign_ends(const struct assign *s, struct placement *ret)
 {
     struct share shares[REQUEST_CARDS_MAX];
-    const struct node *n = s->pick->node;
+    const struct node *n = s->choice->node;
     const struct request *r = s->request;
     int64_t sum = 0;
     ret->n = s->n;
@@ -291,7 +291,7 @@ static bool assign_ends(const struct assign *s, struct placement *ret)
             return false;
         sum += charge;
     }
-    return sum <= n->total - n->used && uses_allow(n, s->pick->evaluation, shares, cards);
+    return sum <= n->total - n->used && uses_allow(n, s->choice->evaluation, shares, cards);
 }
 
 /* Takes back the card that is to be changed next. Cards of an init container make no difference to
@@ -336,7 +336,7 @@ static bool assign_run(struct assign *s, struct placement *ret)
     return false;
 }
 
-bool assign_place(const struct pick *p, const struct card_set *fits, struct placement *ret)
+bool assign_place(const struct card_choice *p, const struct card_set *fits, struct placement *ret)
 {
     struct assign s _uninitialized_;
     assert(p->costs == NULL);

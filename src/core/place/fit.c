@@ -3,10 +3,10 @@
  * is evaluated. */
 #include "core/place/fit.h"
 
+#include "core/place/choose_cards.h"
 #include "core/place/in_turn.h"
 #include "core/place/lack.h"
 #include "core/place/look.h"
-#include "core/place/pick.h"
 #include "core/state/overlay.h"
 #include "core/state/swap.h"
 #include "core/state/uses.h"
@@ -50,34 +50,34 @@ enum verdict fit_card(const struct node *n, const struct evaluation *e, uint32_t
 
 /* The node's sum may have no room for the cards that the policy prefers, but room for smaller
  * ones. */
-static enum verdict fit_place_together(struct pick *pick, struct placement *ret)
+static enum verdict fit_place_together(struct card_choice *choice, struct placement *ret)
 {
-    const struct node *n = pick->node;
-    const struct request *r = pick->evaluation->request;
+    const struct node *n = choice->node;
+    const struct request *r = choice->evaluation->request;
     enum verdict v = VERDICT_FITS;
     do {
-        pick_together(pick, ret);
+        choose_cards_together(choice, ret);
         assert(ret->n > 0);
         v = look_placement(n, r, ret);
-    } while (v != VERDICT_FITS && pick_smaller(pick));
+    } while (v != VERDICT_FITS && choose_cards_smaller(choice));
     return v;
 }
 
-static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap,
+static enum verdict fit_place_in_turn(struct card_choice *choice, const struct swap *swap,
                                       struct placement *ret)
 {
-    const struct node *n = pick->node;
-    const struct evaluation *e = pick->evaluation;
+    const struct node *n = choice->node;
+    const struct evaluation *e = choice->evaluation;
     const struct request *r = e->request;
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     const struct share none = {.mem = 0};
     const struct share all = request_share(r);
-    enum verdict v = look_cards(n, e, r->n_demands == 1 ? &all : &none, swap, &pick->fits);
+    enum verdict v = look_cards(n, e, r->n_demands == 1 ? &all : &none, swap, &choice->fits);
     if (v != VERDICT_FITS)
         return v;
     if (!in_turn_place(n, e, ret))
         return VERDICT_NO_CARD_FREE;
-    if (!in_turn_chooses(n, e, ret) || !in_turn_is_among(ret, &pick->fits))
+    if (!in_turn_chooses(n, e, ret) || !in_turn_is_among(ret, &choice->fits))
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
     /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
@@ -87,12 +87,12 @@ static enum verdict fit_place_in_turn(struct pick *pick, const struct swap *swap
 }
 
 /* Whether its cards have room, each for a share of the request. */
-static enum verdict fit_look(struct pick *pick, const struct swap *swap)
+static enum verdict fit_look(struct card_choice *choice, const struct swap *swap)
 {
-    const struct evaluation *e = pick->evaluation;
+    const struct evaluation *e = choice->evaluation;
     struct share share = request_share(e->request);
-    enum verdict v = look_cards(pick->node, e, &share, swap, &pick->fits);
-    return v == VERDICT_FITS && !in_turn_may_have(pick->node, e) ? VERDICT_PLUGIN_ORDER : v;
+    enum verdict v = look_cards(choice->node, e, &share, swap, &choice->fits);
+    return v == VERDICT_FITS && !in_turn_may_have(choice->node, e) ? VERDICT_PLUGIN_ORDER : v;
 }
 
 /* Whether the node's sum has room, whatever cards are chosen. share.mem includes the pod's
@@ -106,14 +106,14 @@ static bool fit_has_sum(const struct node *n, const struct request *r)
 
 /* Without cards of their own the containers stay together, or each may have its own. together:
  * what fit_look says. */
-static enum verdict fit_choose(struct pick *pick, const struct swap *swap, enum verdict together,
-                               struct placement *ret)
+static enum verdict fit_choose(struct card_choice *choice, const struct swap *swap,
+                               enum verdict together, struct placement *ret)
 {
-    const struct request *r = pick->evaluation->request;
+    const struct request *r = choice->evaluation->request;
     if (together == VERDICT_FITS)
-        return fit_place_together(pick, ret);
-    enum verdict v = request_may_part(r) ? fit_place_apart(pick, swap, together, ret) : together;
-    return v == VERDICT_FITS ? look_placement(pick->node, r, ret) : v;
+        return fit_place_together(choice, ret);
+    enum verdict v = request_may_part(r) ? fit_place_apart(choice, swap, together, ret) : together;
+    return v == VERDICT_FITS ? look_placement(choice->node, r, ret) : v;
 }
 
 static enum verdict fit_place_shared(const struct node *n, const struct evaluation *e, bool brief,
@@ -121,19 +121,20 @@ static enum verdict fit_place_shared(const struct node *n, const struct evaluati
 {
     const struct request *r = e->request;
     assert(n->sizes != NULL && n->n_cards > 0);
-    struct pick pick = {.node = n,
-                        .evaluation = e,
-                        .policy = policy_choose(r->card_policy, n->sizes->placement, e->fallback)};
+    struct card_choice choice = {
+        .node = n,
+        .evaluation = e,
+        .policy = policy_choose(r->card_policy, n->sizes->placement, e->fallback)};
     struct swap swap _uninitialized_;
     look_swap(&swap, n, e);
     if (in_turn_applies(r))
-        return fit_place_in_turn(&pick, &swap, ret);
+        return fit_place_in_turn(&choice, &swap, ret);
     if (request_by_container(r))
-        return fit_place_each(&pick, &swap, ret);
-    enum verdict v = fit_look(&pick, &swap);
+        return fit_place_each(&choice, &swap, ret);
+    enum verdict v = fit_look(&choice, &swap);
     if (brief && v == VERDICT_FITS && fit_has_sum(n, r))
         return VERDICT_FITS;
-    return fit_choose(&pick, &swap, v, ret);
+    return fit_choose(&choice, &swap, v, ret);
 }
 
 /* Whether a card that is set aside still has pods of ours, placed before it was set aside. */

@@ -16,16 +16,16 @@ static void fit_apart_empty(struct overlay *ret, const struct node *n, const str
     }
 }
 
-enum verdict fit_place_apart(const struct pick *pick, const struct swap *swap,
+enum verdict fit_place_apart(const struct card_choice *choice, const struct swap *swap,
                              enum verdict together, struct placement *ret)
 {
-    const struct node *n = pick->node;
-    const struct evaluation *e = pick->evaluation;
+    const struct node *n = choice->node;
+    const struct evaluation *e = choice->evaluation;
     const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
     struct card_set fits _uninitialized_;
     enum verdict apart = look_cards(n, e, &none, &any, &fits);
-    if (apart == VERDICT_FITS && assign_place(pick, &fits, ret))
+    if (apart == VERDICT_FITS && assign_place(choice, &fits, ret))
         return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
         return apart;
@@ -35,7 +35,7 @@ enum verdict fit_place_apart(const struct pick *pick, const struct swap *swap,
     struct overlay d _uninitialized_;
     struct placement there _uninitialized_;
     fit_apart_empty(&d, n, e);
-    const struct pick empty = {.node = &d.node, .evaluation = e, .policy = pick->policy};
+    const struct card_choice empty = {.node = &d.node, .evaluation = e, .policy = choice->policy};
     return look_cards(&d.node, e, &none, &any, &fits) == VERDICT_FITS &&
                    assign_place(&empty, &fits, &there)
                ? VERDICT_NO_CARD_FREE
@@ -59,33 +59,36 @@ static enum verdict fit_apart_evaluate_each(const struct node *n, const struct e
 
 /* Each container has room, but not all of them. Without the quota that shows whether the quota is
  * the reason, and on an empty node whether it can ever change. */
-static enum verdict fit_apart_why_not_each(const struct pick *pick, const struct card_set *own)
+static enum verdict fit_apart_why_not_each(const struct card_choice *choice,
+                                           const struct card_set *own)
 {
     struct overlay d _uninitialized_;
     struct placement there _uninitialized_;
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
-    struct evaluation e = *pick->evaluation;
+    struct evaluation e = *choice->evaluation;
     const struct swap any = {.cards = SWAP_ANY};
-    const struct pick free = {.node = pick->node, .evaluation = &e, .policy = pick->policy};
-    const struct pick empty = {.node = &d.node, .evaluation = &e, .policy = pick->policy};
+    const struct card_choice free = {
+        .node = choice->node, .evaluation = &e, .policy = choice->policy};
+    const struct card_choice empty = {.node = &d.node, .evaluation = &e, .policy = choice->policy};
     e.account.entry = NULL;
-    if (pick->evaluation->account.entry != NULL && assign_place(&free, own, &there))
+    if (choice->evaluation->account.entry != NULL && assign_place(&free, own, &there))
         return VERDICT_QUOTA;
-    fit_apart_empty(&d, pick->node, &e);
+    fit_apart_empty(&d, choice->node, &e);
     return fit_apart_evaluate_each(&d.node, &e, &any, fits) == VERDICT_FITS &&
                    assign_place(&empty, fits, &there)
                ? VERDICT_NO_CARD_FREE
                : VERDICT_TOO_FEW;
 }
 
-enum verdict fit_place_each(const struct pick *pick, const struct swap *swap, struct placement *ret)
+enum verdict fit_place_each(const struct card_choice *choice, const struct swap *swap,
+                            struct placement *ret)
 {
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
-    const struct node *n = pick->node;
-    enum verdict v = fit_apart_evaluate_each(n, pick->evaluation, swap, fits);
+    const struct node *n = choice->node;
+    enum verdict v = fit_apart_evaluate_each(n, choice->evaluation, swap, fits);
     if (v != VERDICT_FITS)
         return v;
-    if (!assign_place(pick, fits, ret))
-        return fit_apart_why_not_each(pick, fits);
-    return look_placement(n, pick->evaluation->request, ret);
+    if (!assign_place(choice, fits, ret))
+        return fit_apart_why_not_each(choice, fits);
+    return look_placement(n, choice->evaluation->request, ret);
 }

@@ -1,5 +1,5 @@
 /* Sorts the feasible cards by policy and takes the first ones. */
-#include "core/place/pick.h"
+#include "core/place/choose_cards.h"
 
 #include "base/sort.h"
 #include "core/limit.h"
@@ -13,9 +13,9 @@ struct order {
 };
 
 /* Whether card a comes before card b. */
-static bool pick_before(const void *ctx, uint32_t a, uint32_t b)
+static bool choose_cards_before(const void *ctx, uint32_t a, uint32_t b)
 {
-    const struct pick *p = ctx;
+    const struct card_choice *p = ctx;
     if (p->costs != NULL)
         return p->costs[a] != p->costs[b] ? p->costs[a] < p->costs[b] : a < b;
     int64_t x = card_free(&p->node->cards[a]);
@@ -25,7 +25,7 @@ static bool pick_before(const void *ctx, uint32_t a, uint32_t b)
     return p->policy == POLICY_SPREAD ? x > y : x < y;
 }
 
-static void pick_sort_cards(const struct pick *p, struct order *ret)
+static void choose_cards_sort(const struct card_choice *p, struct order *ret)
 {
     ret->n = 0;
     evaluation_work(p->evaluation, 4 * (uint64_t)p->node->n_cards);
@@ -34,11 +34,11 @@ static void pick_sort_cards(const struct pick *p, struct order *ret)
         if (card_set_has(&p->fits, i))
             ret->cards[ret->n++] = i;
     }
-    sort_by(ret->cards, ret->n, pick_before, p);
+    sort_by(ret->cards, ret->n, choose_cards_before, p);
 }
 
 /* The first card in order with a pod that the device plugin may confuse with this one; -1: none. */
-static int64_t pick_beside_equal(const struct pick *p)
+static int64_t choose_cards_beside_equal(const struct card_choice *p)
 {
     int64_t best = -1;
     if (request_cards(p->evaluation->request) != 1 || p->node->n_starting == 0)
@@ -49,7 +49,7 @@ static int64_t pick_beside_equal(const struct pick *p)
             q->holding->n_shares != 1 || !node_has_card(p->node, q->card) ||
             !card_set_has(&p->fits, (uint32_t)q->card))
             continue;
-        if (best < 0 || pick_before(p, (uint32_t)q->card, (uint32_t)best))
+        if (best < 0 || choose_cards_before(p, (uint32_t)q->card, (uint32_t)best))
             best = q->card;
     }
     return best;
@@ -61,15 +61,15 @@ struct numa_order {
     uint32_t places[LIMIT_CARDS];
 };
 
-static bool pick_numa_before(const void *ctx, uint32_t a, uint32_t b)
+static bool choose_cards_numa_before(const void *ctx, uint32_t a, uint32_t b)
 {
     const struct numa_order *o = ctx;
     return o->numa[a] != o->numa[b] ? o->numa[a] < o->numa[b] : a < b;
 }
 
 /* The free memory of the cards at these n places together, or their costs. */
-static int64_t pick_sum_of(const struct pick *p, const struct order *all, const uint32_t *places,
-                           uint32_t n)
+static int64_t choose_cards_sum_of(const struct card_choice *p, const struct order *all,
+                                   const uint32_t *places, uint32_t n)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < n; i++) {
@@ -83,8 +83,8 @@ static int64_t pick_sum_of(const struct pick *p, const struct order *all, const 
 
 /* Takes the first cards in order of one NUMA node that has enough of them. Among several such NUMA
  * nodes the best by the policy; among equals the one that comes first in the order. */
-static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wanted,
-                      uint32_t ret[static REQUEST_CARDS_MAX])
+static bool choose_cards_numa(const struct card_choice *p, const struct order *all, uint32_t wanted,
+                              uint32_t ret[static REQUEST_CARDS_MAX])
 {
     struct numa_order o _uninitialized_;
     const uint32_t *best = NULL;
@@ -95,14 +95,14 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
         o.numa[i] = node_card_numa(p->node, all->cards[i]);
         o.places[i] = i;
     }
-    sort_by(o.places, all->n, pick_numa_before, &o);
+    sort_by(o.places, all->n, choose_cards_numa_before, &o);
     for (uint32_t i = 0, next = 0; i < all->n; i = next) {
         int32_t numa = o.numa[o.places[i]];
         for (next = i + 1; next < all->n && o.numa[o.places[next]] == numa;)
             next++;
         if (numa < 0 || next - i < wanted)
             continue;
-        int64_t sum = pick_sum_of(p, all, &o.places[i], wanted);
+        int64_t sum = choose_cards_sum_of(p, all, &o.places[i], wanted);
         bool better = p->policy == POLICY_SPREAD ? sum > most : sum < most;
         if (best == NULL || better || (sum == most && o.places[i] < best[0])) {
             best = &o.places[i];
@@ -116,7 +116,7 @@ static bool pick_numa(const struct pick *p, const struct order *all, uint32_t wa
 
 /* The grants in the form that vgpu_read reads back. A whole card's is what the pod asks for: the
  * plugin lets it use no more. */
-static void pick_grant_devices(const struct pick *p, struct placement *ret)
+static void choose_cards_grant_devices(const struct card_choice *p, struct placement *ret)
 {
     const struct request *r = p->evaluation->request;
     for (uint32_t i = 0; i < ret->n; i++) {
@@ -130,8 +130,8 @@ static void pick_grant_devices(const struct pick *p, struct placement *ret)
 /* Gives each card an equal part of every lasting container; without lasting containers, of every
  * container. The grants are ordered by container, as the annotation is written and read. For a
  * whole card or a percentage the first container gets what exceeds the sum of the parts. */
-static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32_t n,
-                             struct placement *ret)
+static void choose_cards_grant_parts(const struct card_choice *p, const uint32_t *cards, uint32_t n,
+                                     struct placement *ret)
 {
     const struct request *r = p->evaluation->request;
     bool some_last = request_lasting(r) > 0;
@@ -155,12 +155,12 @@ static void pick_grant_parts(const struct pick *p, const uint32_t *cards, uint32
     for (uint32_t c = 0; c < n && r->dialect == DIALECT_OWN; c++)
         ret->grants[c].mem += share_charge(r, &share, p->node->cards[cards[c]].total) - share.mem;
     if (dialect_has_uuids(r->dialect))
-        pick_grant_devices(p, ret);
+        choose_cards_grant_devices(p, ret);
 }
 
 /* Grants a plain request in the form that placement_read reads back: without a list of devices, the
  * annotations say what lasts. */
-static void pick_grant_plain(const struct request *r, uint32_t card, struct placement *ret)
+static void choose_cards_grant_plain(const struct request *r, uint32_t card, struct placement *ret)
 {
     ret->n = 1;
     ret->grants[0] = (struct grant){.mem = r->lasting_mem,
@@ -169,7 +169,7 @@ static void pick_grant_plain(const struct request *r, uint32_t card, struct plac
                                     .container = UINT16_MAX};
 }
 
-static void pick_sort_indices(uint32_t *cards, uint32_t n)
+static void choose_cards_sort_indices(uint32_t *cards, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
         uint32_t card = cards[i];
@@ -181,7 +181,7 @@ static void pick_sort_indices(uint32_t *cards, uint32_t n)
 }
 
 /* With a policy that has costs: computes them, for one search. */
-static void pick_weigh(struct pick *p, int64_t costs[static LIMIT_CARDS])
+static void choose_cards_weigh(struct card_choice *p, int64_t costs[static LIMIT_CARDS])
 {
     p->costs = NULL;
     if (!policy_has_costs(p->policy))
@@ -190,33 +190,33 @@ static void pick_weigh(struct pick *p, int64_t costs[static LIMIT_CARDS])
     p->costs = learned_costs_order(p->evaluation, p->policy, p->node, costs) ? costs : NULL;
 }
 
-void pick_together(const struct pick *p, struct placement *ret)
+void choose_cards_together(const struct card_choice *p, struct placement *ret)
 {
     int64_t costs[LIMIT_CARDS] _uninitialized_;
-    struct pick with_costs = *p;
+    struct card_choice with_costs = *p;
     const struct request *r = p->evaluation->request;
     uint32_t cards[REQUEST_CARDS_MAX] = {0};
     struct order order _uninitialized_;
     uint32_t wanted = request_cards(r);
-    pick_weigh(&with_costs, costs);
+    choose_cards_weigh(&with_costs, costs);
     p = &with_costs;
-    int64_t beside = pick_beside_equal(p);
-    pick_sort_cards(p, &order);
+    int64_t beside = choose_cards_beside_equal(p);
+    choose_cards_sort(p, &order);
     assert(order.n >= wanted);
     assert(wanted <= COUNT_OF(cards));
     if (beside >= 0)
         cards[0] = (uint32_t)beside;
-    else if (wanted == 1 || !pick_numa(p, &order, wanted, cards))
+    else if (wanted == 1 || !choose_cards_numa(p, &order, wanted, cards))
         memcpy(cards, order.cards, wanted * sizeof(cards[0]));
-    pick_sort_indices(cards, wanted);
+    choose_cards_sort_indices(cards, wanted);
     bool devices = dialect_has_uuids(r->dialect);
     if ((request_plain(r) && !devices) || r->n_demands == 0)
-        pick_grant_plain(r, cards[0], ret);
+        choose_cards_grant_plain(r, cards[0], ret);
     else
-        pick_grant_parts(p, cards, wanted, ret);
+        choose_cards_grant_parts(p, cards, wanted, ret);
 }
 
-bool pick_smaller(struct pick *p)
+bool choose_cards_smaller(struct card_choice *p)
 {
     const struct node *n = p->node;
     const struct request *r = p->evaluation->request;

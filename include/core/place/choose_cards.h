@@ -4,16 +4,16 @@
 #include "core/state/node.h"
 
 /* The question: policy is BINPACK or SPREAD. */
-struct pick {
+struct card_choice {
     const struct node *node;
     const struct evaluation *evaluation;
     enum policy policy;
-    const int64_t *costs; /* by card, less first, in place of policy; for pick.c. NULL: none */
+    const int64_t *costs; /* by card, less first, in place of policy; the .c file sets it */
     struct card_set fits; /* cards with room for a card's part */
 };
 
 /* Takes request_cards of the request. p->fits must have at least that many. */
-void pick_together(const struct pick *p, struct placement *ret);
+void choose_cards_together(const struct card_choice *p, struct placement *ret);
 
 /*
  * Removes cards of the largest size from p->fits, the highest index first, and leaves at least as
@@ -21,4 +21,4 @@ void pick_together(const struct pick *p, struct placement *ret);
  * cards is left. For requests whose charge depends on the card's size: a whole card, or a
  * percentage.
  */
-bool pick_smaller(struct pick *p);
+bool choose_cards_smaller(struct card_choice *p);

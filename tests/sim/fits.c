@@ -237,7 +237,7 @@ static int64_t account_take(struct account *a, int64_t cards, const struct conta
 }
 
 /* False: some container has no room, or none on a card that the pod may have. */
-static bool choose_in_turn(const struct site *s, bool deleted, struct grants_object *ret)
+static bool choose_by_plugin(const struct site *s, bool deleted, struct grants_object *ret)
 {
     struct account a;
     account_of(s, deleted, &a);
@@ -258,13 +258,13 @@ static bool choose_in_turn(const struct site *s, bool deleted, struct grants_obj
 static bool choose_surely(const struct site *s, struct grants_object *ret)
 {
     struct grants_object then;
-    bool same = choose_in_turn(s, true, ret) && choose_in_turn(s, false, &then);
+    bool same = choose_by_plugin(s, true, ret) && choose_by_plugin(s, false, &then);
     for (unsigned i = 0; same && i < then.n; i++)
         same = then.at[i].card == ret->at[i].card;
     return same;
 }
 
-static void try_in_turn(struct site *s)
+static void try_by_plugin(struct site *s)
 {
     if (choose_surely(s, s->trial))
         try_trial(s);
@@ -365,7 +365,7 @@ static enum fits fits_alone(unsigned node, const struct pod_object *p)
         return FITS_NOT;
     bool chosen = p->plugin == PLUGIN_TENCENT;
     if (chosen && !p->whole)
-        try_in_turn(&s);
+        try_by_plugin(&s);
     else if (!pod_object_is_own(p) && (!chosen || may_have_whole(&s)))
         try_together(&s, pod_object_cards(p), 0, 0);
     bool apart = !s.found && !chosen && (pod_object_is_own(p) || pod_object_may_part(p));
@@ -525,7 +525,7 @@ static int64_t card_by_agent(unsigned node, const struct pod_object *p)
     if (fits_alone(node, p) != FITS || keeps_room(node, p))
         return -1;
     site_open(&s, node, p);
-    bool one = choose_in_turn(&s, true, &there) && there.n == 1;
+    bool one = choose_by_plugin(&s, true, &there) && there.n == 1;
     return one ? there.at[0].card : -1;
 }
 

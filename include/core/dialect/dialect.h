@@ -29,10 +29,10 @@ enum dialect {
 enum dialect_match {
     DIALECT_MATCH_SUM,   /* the container's memory is the sum of a pod's containers */
     DIALECT_MATCH_MEM,   /* a container of the pod asks for as much memory */
-    DIALECT_MATCH_ORDER, /* as it is called, and by its own choice of cards (in_turn.h): gpu-manager
-                            refuses a container whose call it took for another pod's, even on the
-                            same card, and one for which it would choose another card than the
-                            annotation's */
+    DIALECT_MATCH_ORDER, /* as it is called, and by its own choice of cards (plugin_choice.h):
+                            gpu-manager refuses a container whose call it took for another pod's,
+                            even on the same card, and one for which it would choose another card
+                            than the annotation's */
     DIALECT_MATCH_IDS,   /* by the IDs of its devices: pods are never confused */
     DIALECT_MATCH_LOCK,  /* the pod that waits, whichever it is: one at a time may wait on a node */
 };

@@ -10,7 +10,7 @@
  * Pods that are being deleted count as gone.
  *
  * On a node of gpu-manager the pod has a place if the plugin's own order gives it a card that it
- * may have (in_turn.h). There more evictions may leave less room.
+ * may have (plugin_choice.h). There more evictions may leave less room.
  *
  * Of all sets of victims after which fit_place has a place for the pod, the cheapest is chosen:
  * fewest violated PodDisruptionBudgets; then the set whose most important victim has the lowest

@@ -4,9 +4,9 @@
 #include "core/place/fit.h"
 
 #include "core/place/choose_cards.h"
-#include "core/place/in_turn.h"
 #include "core/place/lack.h"
 #include "core/place/look.h"
+#include "core/place/plugin_choice.h"
 #include "core/state/overlay.h"
 #include "core/state/swap.h"
 #include "core/state/uses.h"
@@ -63,8 +63,8 @@ static enum verdict fit_place_together(struct card_choice *choice, struct placem
     return v;
 }
 
-static enum verdict fit_place_in_turn(struct card_choice *choice, const struct swap *swap,
-                                      struct placement *ret)
+static enum verdict fit_place_by_plugin(struct card_choice *choice, const struct swap *swap,
+                                        struct placement *ret)
 {
     const struct node *n = choice->node;
     const struct evaluation *e = choice->evaluation;
@@ -75,9 +75,9 @@ static enum verdict fit_place_in_turn(struct card_choice *choice, const struct s
     enum verdict v = look_cards(n, e, r->n_demands == 1 ? &all : &none, swap, &choice->fits);
     if (v != VERDICT_FITS)
         return v;
-    if (!in_turn_place(n, e, ret))
+    if (!plugin_choice_predict(n, e, ret))
         return VERDICT_NO_CARD_FREE;
-    if (!in_turn_chooses(n, e, ret) || !in_turn_is_among(ret, &choice->fits))
+    if (!plugin_choice_is(n, e, ret) || !plugin_choice_is_among(ret, &choice->fits))
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
     /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
@@ -92,7 +92,7 @@ static enum verdict fit_look(struct card_choice *choice, const struct swap *swap
     const struct evaluation *e = choice->evaluation;
     struct share share = request_share(e->request);
     enum verdict v = look_cards(choice->node, e, &share, swap, &choice->fits);
-    return v == VERDICT_FITS && !in_turn_may_have(choice->node, e) ? VERDICT_PLUGIN_ORDER : v;
+    return v == VERDICT_FITS && !plugin_choice_may_have(choice->node, e) ? VERDICT_PLUGIN_ORDER : v;
 }
 
 /* Whether the node's sum has room, whatever cards are chosen. share.mem includes the pod's
@@ -127,10 +127,10 @@ static enum verdict fit_place_shared(const struct node *n, const struct evaluati
         .policy = policy_choose(r->card_policy, n->sizes->placement, e->fallback)};
     struct swap swap _uninitialized_;
     look_swap(&swap, n, e);
-    if (in_turn_applies(r))
-        return fit_place_in_turn(&choice, &swap, ret);
+    if (plugin_choice_applies(r))
+        return fit_place_by_plugin(&choice, &swap, ret);
     if (request_by_container(r))
-        return fit_place_each(&choice, &swap, ret);
+        return fit_place_by_container(&choice, &swap, ret);
     enum verdict v = fit_look(&choice, &swap);
     if (brief && v == VERDICT_FITS && fit_has_sum(n, r))
         return VERDICT_FITS;
@@ -263,8 +263,8 @@ static enum verdict fit_place_beside_claims(const struct node *n, const struct e
 {
     struct overlay kept _uninitialized_;
     uint32_t pods = fit_keep_claims(&kept, n, e);
-    bool fits = in_turn_applies(e->request)
-                    ? in_turn_has_room(&kept.node, n, e)
+    bool fits = plugin_choice_applies(e->request)
+                    ? plugin_choice_has_room(&kept.node, n, e)
                     : fit_place_pod(&kept.node, e, brief, ret) == VERDICT_FITS;
     if (!fits && e->lack != NULL)
         e->lack->pods = pods;
@@ -419,7 +419,7 @@ enum verdict fit_keep(const struct pod *p)
         if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
             v = VERDICT_SWAP;
     }
-    if (v == VERDICT_FITS && !in_turn_keeps(n, &e, h))
+    if (v == VERDICT_FITS && !plugin_choice_keeps(n, &e, h))
         return VERDICT_PLUGIN_ORDER;
     return v == VERDICT_FITS ? look_sum(n, r, charge) : v;
 }

@@ -43,8 +43,10 @@ enum verdict fit_place_apart(const struct card_choice *choice, const struct swap
 }
 
 /* The cards that each container could have if it were alone. */
-static enum verdict fit_apart_evaluate_each(const struct node *n, const struct evaluation *e,
-                                            const struct swap *swap, struct card_set *ret_fits)
+static enum verdict fit_apart_evaluate_by_container(const struct node *n,
+                                                    const struct evaluation *e,
+                                                    const struct swap *swap,
+                                                    struct card_set *ret_fits)
 {
     struct request one _uninitialized_;
     const struct evaluation part = evaluation_part(e, &one);
@@ -59,8 +61,8 @@ static enum verdict fit_apart_evaluate_each(const struct node *n, const struct e
 
 /* Each container has room, but not all of them. Without the quota that shows whether the quota is
  * the reason, and on an empty node whether it can ever change. */
-static enum verdict fit_apart_why_not_each(const struct card_choice *choice,
-                                           const struct card_set *own)
+static enum verdict fit_apart_why_not_by_container(const struct card_choice *choice,
+                                                   const struct card_set *own)
 {
     struct overlay d _uninitialized_;
     struct placement there _uninitialized_;
@@ -74,21 +76,21 @@ static enum verdict fit_apart_why_not_each(const struct card_choice *choice,
     if (choice->evaluation->account.entry != NULL && assign_place(&free, own, &there))
         return VERDICT_QUOTA;
     fit_apart_empty(&d, choice->node, &e);
-    return fit_apart_evaluate_each(&d.node, &e, &any, fits) == VERDICT_FITS &&
+    return fit_apart_evaluate_by_container(&d.node, &e, &any, fits) == VERDICT_FITS &&
                    assign_place(&empty, fits, &there)
                ? VERDICT_NO_CARD_FREE
                : VERDICT_TOO_FEW;
 }
 
-enum verdict fit_place_each(const struct card_choice *choice, const struct swap *swap,
-                            struct placement *ret)
+enum verdict fit_place_by_container(const struct card_choice *choice, const struct swap *swap,
+                                    struct placement *ret)
 {
     struct card_set fits[REQUEST_DEMANDS_MAX] _uninitialized_;
     const struct node *n = choice->node;
-    enum verdict v = fit_apart_evaluate_each(n, choice->evaluation, swap, fits);
+    enum verdict v = fit_apart_evaluate_by_container(n, choice->evaluation, swap, fits);
     if (v != VERDICT_FITS)
         return v;
     if (!assign_place(choice, fits, ret))
-        return fit_apart_why_not_each(choice, fits);
+        return fit_apart_why_not_by_container(choice, fits);
     return look_placement(n, choice->evaluation->request, ret);
 }

@@ -10,5 +10,5 @@ enum verdict fit_place_apart(const struct card_choice *choice, const struct swap
                              enum verdict together, struct placement *ret);
 
 /* For request_by_container: finds cards for each container. */
-enum verdict fit_place_each(const struct card_choice *choice, const struct swap *swap,
-                            struct placement *ret);
+enum verdict fit_place_by_container(const struct card_choice *choice, const struct swap *swap,
+                                    struct placement *ret);

@@ -29,7 +29,7 @@ struct search {
     uint32_t n_all;
     struct victim **subset; /* part of `all`, in the same order: room for all */
     uint32_t n;
-    bool uneven;      /* a set may make room that a larger one does not make: in_turn.h */
+    bool uneven;      /* a set may make room that a larger one does not make: plugin_choice.h */
     int64_t card;     /* search room on this card; -1: on the node, as fit_place does */
     uint32_t level;   /* the first `level` pods are decided; the others are out of the overlay */
     unsigned tries;   /* left for this subset */

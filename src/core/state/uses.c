@@ -34,8 +34,8 @@ static struct quota_use uses_use_of_share(const struct node *n, const struct req
 }
 
 /* Containers with cards of their own, all on cards like this one, and on as few as possible. */
-static struct quota_use uses_use_of_each(const struct node *n, const struct request *r,
-                                         uint32_t card)
+static struct quota_use uses_use_of_containers(const struct node *n, const struct request *r,
+                                               uint32_t card)
 {
     bool there = node_has_card(n, card);
     struct str model = there ? node_card_model(n, card) : STR_NULL;
@@ -138,7 +138,7 @@ enum verdict uses_evaluate(const struct node *n, const struct evaluation *e, uin
         return VERDICT_FITS;
     share.card = card;
     if (request_by_container(r))
-        uses[count++] = uses_use_of_each(n, r, card);
+        uses[count++] = uses_use_of_containers(n, r, card);
     else if (request_shares(r))
         uses[count++] = uses_use_of_share(n, r, &share, request_cards(r));
     if (r->exclusive > 0)

@@ -1,21 +1,21 @@
 /* Predicts the choice of a device plugin. */
-#include "core/place/in_turn.h"
+#include "core/place/plugin_choice.h"
 
 #include "core/limit.h"
 #include "core/place/look.h"
 #include "core/state/overlay.h"
 
-static bool in_turn_is_ordered(const struct request *r)
+static bool plugin_choice_is_ordered(const struct request *r)
 {
     return dialect_facts(r->dialect)->match == DIALECT_MATCH_ORDER;
 }
 
-bool in_turn_applies(const struct request *r)
+bool plugin_choice_applies(const struct request *r)
 {
-    return in_turn_is_ordered(r) && request_fixed(r);
+    return plugin_choice_is_ordered(r) && request_fixed(r);
 }
 
-bool in_turn_place(const struct node *n, const struct evaluation *e, struct placement *ret)
+bool plugin_choice_predict(const struct node *n, const struct evaluation *e, struct placement *ret)
 {
     int64_t mem[LIMIT_CARDS] _uninitialized_;
     uint32_t cores[LIMIT_CARDS] _uninitialized_;
@@ -46,11 +46,11 @@ bool in_turn_place(const struct node *n, const struct evaluation *e, struct plac
     return true;
 }
 
-static bool in_turn_is_same(const struct node *n, const struct evaluation *e,
-                            const struct placement *there)
+static bool plugin_choice_is_same(const struct node *n, const struct evaluation *e,
+                                  const struct placement *there)
 {
     struct placement chosen _uninitialized_;
-    if (!in_turn_place(n, e, &chosen) || chosen.n != there->n)
+    if (!plugin_choice_predict(n, e, &chosen) || chosen.n != there->n)
         return false;
     for (uint32_t i = 0; i < chosen.n; i++) {
         if (chosen.grants[i].card != there->grants[i].card)
@@ -59,12 +59,13 @@ static bool in_turn_is_same(const struct node *n, const struct evaluation *e,
     return true;
 }
 
-static bool in_turn_is_here(const struct node *n, const struct evaluation *e, const struct pod *p)
+static bool plugin_choice_is_here(const struct node *n, const struct evaluation *e,
+                                  const struct pod *p)
 {
     return p != e->self && !(n->vacated && p->deleting);
 }
 
-static bool in_turn_is_placed(const struct node *n, const struct pod *p)
+static bool plugin_choice_is_placed(const struct node *n, const struct pod *p)
 {
     const struct holding *h = p->holding;
     for (uint32_t i = 0; i < h->n_shares; i++) {
@@ -75,12 +76,12 @@ static bool in_turn_is_placed(const struct node *n, const struct pod *p)
 }
 
 /* A pod without a card has one of the plugin, which is not known yet. */
-static bool in_turn_knows_all(const struct node *n, const struct evaluation *e)
+static bool plugin_choice_knows_all(const struct node *n, const struct evaluation *e)
 {
     evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        if (in_turn_is_here(n, e, p) && request_shares(p->request) && node_serves(n, p->request) &&
-            !in_turn_is_placed(n, p))
+        if (plugin_choice_is_here(n, e, p) && request_shares(p->request) &&
+            node_serves(n, p->request) && !plugin_choice_is_placed(n, p))
             return false;
     }
     return true;
@@ -88,33 +89,33 @@ static bool in_turn_knows_all(const struct node *n, const struct evaluation *e)
 
 /* The node as the plugin may count it: without pods of other plugins, and, with `later`, without
  * the deleted ones. */
-static void in_turn_recount(struct overlay *d, const struct node *n, const struct evaluation *e,
-                            bool later)
+static void plugin_choice_recount(struct overlay *d, const struct node *n,
+                                  const struct evaluation *e, bool later)
 {
     overlay_init(d, n);
     evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         bool gone = node_is_foreign(n, p->request) || (later && p->deleting);
-        if (gone && in_turn_is_here(n, e, p))
+        if (gone && plugin_choice_is_here(n, e, p))
             overlay_remove(d, p);
     }
     d->node.vacated = n->vacated || later;
 }
 
-bool in_turn_chooses(const struct node *n, const struct evaluation *e,
-                     const struct placement *there)
+bool plugin_choice_is(const struct node *n, const struct evaluation *e,
+                      const struct placement *there)
 {
     struct overlay d _uninitialized_;
-    if (!in_turn_knows_all(n, e) || !in_turn_is_same(n, e, there))
+    if (!plugin_choice_knows_all(n, e) || !plugin_choice_is_same(n, e, there))
         return false;
-    in_turn_recount(&d, n, e, false);
-    if (!in_turn_is_same(&d.node, e, there))
+    plugin_choice_recount(&d, n, e, false);
+    if (!plugin_choice_is_same(&d.node, e, there))
         return false;
-    in_turn_recount(&d, n, e, true);
-    return in_turn_is_same(&d.node, e, there);
+    plugin_choice_recount(&d, n, e, true);
+    return plugin_choice_is_same(&d.node, e, there);
 }
 
-bool in_turn_is_among(const struct placement *there, const struct card_set *cards)
+bool plugin_choice_is_among(const struct placement *there, const struct card_set *cards)
 {
     for (uint32_t i = 0; i < there->n; i++) {
         if (!card_set_has(cards, there->grants[i].card))
@@ -123,12 +124,13 @@ bool in_turn_is_among(const struct placement *there, const struct card_set *card
     return true;
 }
 
-bool in_turn_has_room(const struct node *kept, const struct node *n, const struct evaluation *e)
+bool plugin_choice_has_room(const struct node *kept, const struct node *n,
+                            const struct evaluation *e)
 {
     struct placement there _uninitialized_;
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     int64_t charge = 0;
-    if (!in_turn_place(n, e, &there))
+    if (!plugin_choice_predict(n, e, &there))
         return false;
     uint32_t count = shares_of(e->request, there.grants, there.n, false, shares);
     for (uint32_t i = 0; i < count; i++) {
@@ -140,16 +142,16 @@ bool in_turn_has_room(const struct node *kept, const struct node *n, const struc
     return charge <= kept->total - kept->used && kept->counted + e->request->mem <= kept->limit;
 }
 
-bool in_turn_may_have(const struct node *n, const struct evaluation *e)
+bool plugin_choice_may_have(const struct node *n, const struct evaluation *e)
 {
     struct overlay d _uninitialized_;
     struct look look _uninitialized_;
     const struct share share = request_share(e->request);
-    if (!in_turn_is_ordered(e->request) || request_fixed(e->request))
+    if (!plugin_choice_is_ordered(e->request) || request_fixed(e->request))
         return true;
-    if (!in_turn_knows_all(n, e))
+    if (!plugin_choice_knows_all(n, e))
         return false;
-    in_turn_recount(&d, n, e, true);
+    plugin_choice_recount(&d, n, e, true);
     look_groups(&look, &d.node, e);
     evaluation_work(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -162,13 +164,13 @@ bool in_turn_may_have(const struct node *n, const struct evaluation *e)
     return true;
 }
 
-bool in_turn_keeps(const struct node *n, const struct evaluation *e, const struct holding *h)
+bool plugin_choice_keeps(const struct node *n, const struct evaluation *e, const struct holding *h)
 {
     struct placement there = {.n = h->n_grants};
-    if (!in_turn_applies(e->request))
-        return in_turn_may_have(n, e);
+    if (!plugin_choice_applies(e->request))
+        return plugin_choice_may_have(n, e);
     assert(h->n_grants <= REQUEST_GRANTS_MAX);
     if (h->n_grants > 0)
         memcpy(there.grants, h->grants, h->n_grants * sizeof(there.grants[0]));
-    return in_turn_chooses(n, e, &there);
+    return plugin_choice_is(n, e, &there);
 }

@@ -13,28 +13,29 @@
 #include "core/state/node.h"
 
 /* Whether the plugin chooses by this order: for parts of cards. */
-bool in_turn_applies(const struct request *r);
+bool plugin_choice_applies(const struct request *r);
 
 /* Predicts the cards. False: a container has no room. */
-bool in_turn_place(const struct node *n, const struct evaluation *e, struct placement *ret);
+bool plugin_choice_predict(const struct node *n, const struct evaluation *e, struct placement *ret);
 
 /* Whether the prediction is these cards, also without pods of other plugins. It cannot depend on
  * when deleted pods end: they hold their cards until they are gone, but the plugin gives a card
  * away when their containers are. */
-bool in_turn_chooses(const struct node *n, const struct evaluation *e,
-                     const struct placement *there);
+bool plugin_choice_is(const struct node *n, const struct evaluation *e,
+                      const struct placement *there);
 
-bool in_turn_is_among(const struct placement *there, const struct card_set *cards);
+bool plugin_choice_is_among(const struct placement *there, const struct card_set *cards);
 
 /* Whether `kept`, an overlay of n with the claims on it, has room on the cards that the plugin
  * chooses, which knows nothing of claims. */
-bool in_turn_has_room(const struct node *kept, const struct node *n, const struct evaluation *e);
+bool plugin_choice_has_room(const struct node *kept, const struct node *n,
+                            const struct evaluation *e);
 
 /* For whole cards the plugin may take any that it counts as free. Whether the pod may have each of
  * these: also those of deleted pods, and none that a pod of another plugin has. True for other
  * dialects, and for parts of cards. */
-bool in_turn_may_have(const struct node *n, const struct evaluation *e);
+bool plugin_choice_may_have(const struct node *n, const struct evaluation *e);
 
-/* Whether in_turn_chooses, or for whole cards in_turn_may_have, is still true of the cards that a
- * pod holds. n: without the pod. True for other dialects. */
-bool in_turn_keeps(const struct node *n, const struct evaluation *e, const struct holding *h);
+/* Whether plugin_choice_is, or for whole cards plugin_choice_may_have, is still true of the cards
+ * that a pod holds. n: without the pod. True for other dialects. */
+bool plugin_choice_keeps(const struct node *n, const struct evaluation *e, const struct holding *h);

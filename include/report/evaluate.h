@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/cache/cache.h"
-#include "core/place/lack.h"
 #include "core/place/score.h"
+#include "core/place/shortfall.h"
 #include "core/request/request.h"
 #include "core/request/verdict.h"
 #include "extender/extender.h"
@@ -24,7 +24,8 @@ struct candidates {
     struct err bad_request;         /* code OK: the pod's request is valid */
     unsigned char *verdicts;        /* enum verdict of each candidate; in the caller's arena */
     unsigned counts[VERDICT_COUNT]; /* number of candidates with each verdict */
-    struct lack *lacks; /* by verdict; in the caller's arena. NULL: no node refuses the pod */
+    struct shortfall
+        *shortfalls; /* by verdict; in the caller's arena. NULL: no node refuses the pod */
     const struct node *denied; /* the first node that a quota refuses; or NULL */
     enum verdict denial;       /* of that node */
     uint64_t *scores; /* of each candidate; SCORE_NONE: not feasible, or all nodes are equal */

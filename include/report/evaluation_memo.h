@@ -12,8 +12,8 @@
 #pragma once
 
 #include "core/cache/cache.h"
-#include "core/place/lack.h"
 #include "core/place/score.h"
+#include "core/place/shortfall.h"
 
 /* What a row's entries depend on, beside their node, the request, and the cache's settings, which
  * never change. */
@@ -26,7 +26,7 @@ struct evaluation_scene {
 /* What nodes of one row have in common: number 0 is that the request fits. */
 struct evaluation_outcome {
     enum verdict verdict;
-    struct lack lack; /* without the figure that each node has of its own */
+    struct shortfall shortfall; /* without the figure that each node has of its own */
     struct quota_refusal refusal;
     struct str text; /* of the refusal; absent: no quota refuses the node */
     char *owned;     /* the bytes of all strings above; or NULL */
@@ -93,11 +93,11 @@ static inline uint32_t evaluate_entry_outcome(const struct evaluation_entry *e)
 const struct evaluation_entry *evaluate_row_fits(struct evaluation_row *row, const struct node *n,
                                                  uint64_t score);
 
-/* Remembers that the node is refused with v. lack: what lack_add makes of this node alone. NULL: it
- * can't be remembered. */
+/* Remembers that the node is refused with v. shortfall: what shortfall_add makes of this node
+ * alone. NULL: it can't be remembered. */
 const struct evaluation_entry *
 evaluate_row_refuses(struct evaluation_memo *m, struct evaluation_row *row, const struct node *n,
-                     const struct evaluation *e, enum verdict v, const struct lack *lack);
+                     const struct evaluation *e, enum verdict v, const struct shortfall *shortfall);
 
 /* The same with the outcome of another node that had the same refusal but for this figure. */
 const struct evaluation_entry *evaluate_row_refuses_again(struct evaluation_row *row,
@@ -106,7 +106,7 @@ const struct evaluation_entry *evaluate_row_refuses_again(struct evaluation_row 
 
 /* Adds the outcome of `times` nodes to the sum of its verdict. figure: the highest one of them. */
 void evaluate_outcome_add(const struct evaluation_outcome *o, uint64_t times, uint64_t figure,
-                          struct lack *sum);
+                          struct shortfall *sum);
 
 /* Whether this is the first time that the request counts the node's refusal. */
 static inline bool evaluation_memo_sees(struct evaluation_memo *m, const struct node *n)

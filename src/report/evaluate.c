@@ -24,9 +24,9 @@ struct question {
     struct evaluation_row *row;   /* NULL: not needed yet, or nothing is remembered */
     size_t n;                     /* how many candidates */
     bool readable;
-    const struct node *held; /* the node whose cards the pod holds already; or NULL */
-    const struct node *own;  /* where room is kept for the pod itself; or NULL */
-    struct lack lack;        /* of the node evaluated last */
+    const struct node *held;    /* the node whose cards the pod holds already; or NULL */
+    const struct node *own;     /* where room is kept for the pod itself; or NULL */
+    struct shortfall shortfall; /* of the node evaluated last */
     bool avoids_swaps;
     bool weighs; /* scores are costs, which are as expensive as a verdict */
     struct score score;
@@ -79,12 +79,12 @@ static bool evaluate_open_judged(struct question *q)
 }
 
 /* NULL: no memory; then evaluate() fails. */
-static struct lack *evaluate_sums(struct question *q)
+static struct shortfall *evaluate_sums(struct question *q)
 {
     struct candidates *j = q->candidates;
-    if (j->lacks == NULL)
-        j->lacks = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->lacks));
-    return j->lacks;
+    if (j->shortfalls == NULL)
+        j->shortfalls = arena_array(q->arena, VERDICT_COUNT, sizeof(*j->shortfalls));
+    return j->shortfalls;
 }
 
 static void evaluate_note_denial(struct candidates *j, const struct node *n, enum verdict v)
@@ -98,13 +98,13 @@ static void evaluate_note_denial(struct candidates *j, const struct node *n, enu
 /* Sums up what a node that refuses the pod has. one: what its cards have; NULL: they were not
  * evaluated. Without memory for the sums, evaluate() fails. */
 static enum verdict evaluate_note(struct question *q, const struct node *n, enum verdict v,
-                                  const struct lack *one)
+                                  const struct shortfall *one)
 {
     if (v == VERDICT_FITS || n == NULL)
         return v;
-    struct lack *sums = evaluate_sums(q);
+    struct shortfall *sums = evaluate_sums(q);
     if (sums != NULL)
-        lack_add(&sums[v], n, v, one);
+        shortfall_add(&sums[v], n, v, one);
     evaluate_note_denial(q->candidates, n, v);
     return v;
 }
@@ -167,11 +167,11 @@ static const struct evaluation_entry *evaluate_recall(struct question *q, const 
     return unscored && q->candidates->scores != NULL && evaluate_compares(q) ? NULL : e;
 }
 
-/* Whether lack_add takes only these figures of the node: of its sums, and with v NO_CARD_FREE the
- * size of its largest card. */
+/* Whether shortfall_add takes only these figures of the node: of its sums, and with v NO_CARD_FREE
+ * the size of its largest card. */
 static bool evaluate_is_plain(const struct question *q, enum verdict v)
 {
-    return v == VERDICT_NODE_FULL || (v == VERDICT_NO_CARD_FREE && !q->lack.noted);
+    return v == VERDICT_NODE_FULL || (v == VERDICT_NO_CARD_FREE && !q->shortfall.noted);
 }
 
 /* The same as the refusal before, without its figures being made again; NULL: it is another one. */
@@ -198,8 +198,8 @@ static const struct evaluation_entry *evaluate_remember(struct question *q, cons
     const struct evaluation_entry *e = evaluate_remember_plain(q, n, v);
     if (e != NULL)
         return e;
-    struct lack alone = {.free = 0};
-    lack_add(&alone, n, v, &q->lack);
+    struct shortfall alone = {.free = 0};
+    shortfall_add(&alone, n, v, &q->shortfall);
     e = evaluate_row_refuses(q->memo, q->row, n, of, v, &alone);
     evaluate_open_tallies(q);
     if (e != NULL && evaluate_is_plain(q, v)) {
@@ -246,7 +246,7 @@ static void evaluate_sum_up(struct question *q)
     for (uint32_t i = 0; q->row != NULL && i < q->row->n_outcomes; i++) {
         const struct evaluation_outcome *o = &q->row->outcomes[i];
         const struct evaluation_tally *t = &q->tallies[i + 1];
-        struct lack *sums = t->times == 0 ? NULL : evaluate_sums(q);
+        struct shortfall *sums = t->times == 0 ? NULL : evaluate_sums(q);
         if (sums != NULL)
             evaluate_outcome_add(o, t->times, t->figure, &sums[o->verdict]);
     }
@@ -265,7 +265,7 @@ static enum verdict evaluate_candidate(struct question *q, const struct node *n,
     }
     if (work_is_over(j->evaluation.work))
         return VERDICT_UNKNOWN_NODE; /* not reported: evaluate() fails */
-    q->lack.noted = false;
+    q->shortfall.noted = false;
     j->evaluation.work->cut = false;
     enum verdict v = fit_node(n, &j->evaluation);
     uint64_t score = v == VERDICT_FITS ? evaluate_score_of(q, n) : SCORE_NONE;
@@ -277,7 +277,7 @@ static enum verdict evaluate_candidate(struct question *q, const struct node *n,
     t->table[evaluate_slot_find(t, n)] = (uint32_t)i + 1;
     t->nodes[i] = n;
     evaluate_set_score(q, i, score);
-    return evaluate_note(q, n, v, &q->lack);
+    return evaluate_note(q, n, v, &q->shortfall);
 }
 
 static enum verdict evaluate_dear(struct question *q, const struct node *n, size_t i)
@@ -380,7 +380,7 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
     q.weighs = scored && policy_has_costs(q.score.policy);
     if (memo != NULL && !evaluation_memo_begin(memo, cache))
         q.memo = NULL;
-    e->lack = &q.lack;
+    e->shortfall = &q.shortfall;
     for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
@@ -388,6 +388,6 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
         evaluate_batch(&q, nodes, n, i);
     }
     evaluate_sum_up(&q);
-    e->lack = NULL;
+    e->shortfall = NULL;
     return arena_failed(a) || work_is_over(work) ? evaluate_no_room(a, reterr) : OK;
 }

@@ -149,15 +149,16 @@ const struct evaluation_entry *evaluate_row_fits(struct evaluation_row *row, con
 }
 
 /* The figure of the reason that most nodes have of their own. */
-static int64_t *evaluation_memo_own_figure(enum verdict v, struct lack *l)
+static int64_t *evaluation_memo_own_figure(enum verdict v, struct shortfall *l)
 {
     return v == VERDICT_NODE_FULL ? &l->left : &l->free;
 }
 
 static bool evaluation_memo_is_outcome(const struct evaluation_outcome *o, enum verdict v,
-                                       const struct lack *lack, const struct quota_refusal *refusal)
+                                       const struct shortfall *shortfall,
+                                       const struct quota_refusal *refusal)
 {
-    return o->verdict == v && lack_equal(&o->lack, lack) &&
+    return o->verdict == v && shortfall_equal(&o->shortfall, shortfall) &&
            (o->text.p != NULL) == (refusal != NULL) &&
            (refusal == NULL || quota_refusal_equal(&o->refusal, refusal));
 }
@@ -182,20 +183,20 @@ static bool evaluation_memo_grow_outcomes(struct evaluation_memo *m, struct eval
 
 /* Copies an outcome with its strings. False: no memory. */
 static bool evaluation_memo_init_outcome(struct evaluation_outcome *o, enum verdict v,
-                                         const struct lack *lack,
+                                         const struct shortfall *shortfall,
                                          const struct quota_refusal *refusal)
 {
     char bytes[TEXT_BYTES];
     struct buf text = BUF_ON(bytes);
-    *o = (struct evaluation_outcome){.verdict = v, .lack = *lack};
+    *o = (struct evaluation_outcome){.verdict = v, .shortfall = *shortfall};
     if (refusal != NULL) {
         o->refusal = *refusal;
         o->refusal.namespace = STR_NULL;
         quota_refusal_write(refusal, &text);
     }
     size_t n = text.n + o->refusal.name.n;
-    for (uint32_t i = 0; i < lack->n_models; i++)
-        n += lack->models[i].n;
+    for (uint32_t i = 0; i < shortfall->n_models; i++)
+        n += shortfall->models[i].n;
     if (buf_failed(&text))
         return false;
     if (n == 0)
@@ -204,8 +205,8 @@ static bool evaluation_memo_init_outcome(struct evaluation_outcome *o, enum verd
     if (o->owned == NULL)
         return false;
     char *at = o->owned;
-    for (uint32_t i = 0; i < lack->n_models; i++)
-        o->lack.models[i] = str_store(&at, lack->models[i]);
+    for (uint32_t i = 0; i < shortfall->n_models; i++)
+        o->shortfall.models[i] = str_store(&at, shortfall->models[i]);
     if (refusal != NULL && refusal->name.n > 0)
         o->refusal.name = str_store(&at, refusal->name);
     if (refusal != NULL)
@@ -215,25 +216,25 @@ static bool evaluation_memo_init_outcome(struct evaluation_outcome *o, enum verd
 
 /* The number of the outcome, which begins at 1; 0: there is no room for it. */
 static uint32_t evaluation_memo_outcome(struct evaluation_memo *m, struct evaluation_row *row,
-                                        enum verdict v, const struct lack *lack,
+                                        enum verdict v, const struct shortfall *shortfall,
                                         const struct quota_refusal *refusal)
 {
     for (uint32_t i = 0; i < row->n_outcomes; i++) {
-        if (evaluation_memo_is_outcome(&row->outcomes[i], v, lack, refusal))
+        if (evaluation_memo_is_outcome(&row->outcomes[i], v, shortfall, refusal))
             return i + 1;
     }
     if (!evaluation_memo_grow_outcomes(m, row) ||
-        !evaluation_memo_init_outcome(&row->outcomes[row->n_outcomes], v, lack, refusal))
+        !evaluation_memo_init_outcome(&row->outcomes[row->n_outcomes], v, shortfall, refusal))
         return 0;
     return ++row->n_outcomes;
 }
 
 const struct evaluation_entry *
 evaluate_row_refuses(struct evaluation_memo *m, struct evaluation_row *row, const struct node *n,
-                     const struct evaluation *e, enum verdict v, const struct lack *lack)
+                     const struct evaluation *e, enum verdict v, const struct shortfall *shortfall)
 {
     struct quota_refusal refusal;
-    struct lack common = *lack;
+    struct shortfall common = *shortfall;
     bool refused = fit_refusal(n, e, v, &refusal);
     int64_t figure = *evaluation_memo_own_figure(v, &common);
     *evaluation_memo_own_figure(v, &common) = 0;
@@ -251,11 +252,11 @@ const struct evaluation_entry *evaluate_row_refuses_again(struct evaluation_row 
 }
 
 void evaluate_outcome_add(const struct evaluation_outcome *o, uint64_t times, uint64_t figure,
-                          struct lack *sum)
+                          struct shortfall *sum)
 {
-    struct lack one = o->lack;
+    struct shortfall one = o->shortfall;
     *evaluation_memo_own_figure(o->verdict, &one) = (int64_t)figure;
-    lack_merge(sum, &one, times);
+    shortfall_merge(sum, &one, times);
 }
 
 bool evaluation_memo_begin(struct evaluation_memo *m, const struct cache *c)

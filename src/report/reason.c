@@ -5,7 +5,7 @@
 #include "report/reason.h"
 
 #include "core/state/swap.h"
-#include "report/lack_write.h"
+#include "report/shortfall_write.h"
 
 static void reason_put_marks(struct buf *out, const struct card *c)
 {
@@ -72,8 +72,8 @@ static void reason_put_quota(struct buf *out, const struct node *n, const struct
 }
 
 /* What the card lacks, if it is not memory. False: it lacks memory, and nothing is written. */
-static bool reason_put_lack(struct buf *out, const struct node *n, const struct evaluation *e,
-                            uint32_t card, enum verdict v)
+static bool reason_put_shortfall(struct buf *out, const struct node *n, const struct evaluation *e,
+                                 uint32_t card, enum verdict v)
 {
     const struct card *c = &n->cards[card];
     if (v == VERDICT_AFFINITY)
@@ -234,7 +234,7 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct eva
     else if ((reason_is_of_size(v) && request_may_part(r)) ||
              (reason_is_of_parts(v) && request_by_container(r)))
         reason_put_parts(out, &s->now, e, card);
-    else if (!reason_put_lack(out, n, e, card, v))
+    else if (!reason_put_shortfall(out, n, e, card, v))
         reason_put_figures(out, n, r, card);
 }
 
@@ -254,12 +254,12 @@ struct str reason_node(struct buf *scratch, struct str name, const struct node *
     const struct request *r = e->request;
     struct quota_refusal refusal;
     uint32_t fit = request_cards(r) > 1 && n != NULL ? reason_count_fitting(n, e) : 0;
-    bool few = lack_is_of_few(v, r, fit);
+    bool few = shortfall_is_of_few(v, r, fit);
     if (!few && !fit_refusal(n, e, v, &refusal))
         return fit_reason(n, v, name, scratch);
     buf_clear(scratch, SIZE_MAX);
     if (few)
-        buf_printf(scratch, LACK_FEW ": %u free of %u asked", fit, request_cards(r));
+        buf_printf(scratch, SHORTFALL_FEW ": %u free of %u asked", fit, request_cards(r));
     else
         quota_refusal_write(&refusal, scratch);
     return buf_str(scratch);

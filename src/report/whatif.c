@@ -3,10 +3,10 @@
 
 #include "core/limit.h"
 #include "report/explain_write.h"
-#include "report/lack_write.h"
 #include "report/plan.h"
 #include "report/pod_read.h"
 #include "report/reason.h"
+#include "report/shortfall_write.h"
 #include "json/jwrite.h"
 
 #include <stdlib.h>
@@ -71,8 +71,8 @@ static struct str whatif_reason_of(const struct whatif *w, enum verdict v, struc
     if (v == VERDICT_BAD_REQUEST)
         return str_of(w->fault.text);
     /* Whether one is free is not known here: so it is true in any case. */
-    return lack_is_of_few(v, r, 1) ? STR(LACK_FEW)
-                                   : verdict_reason_in(v, r->dialect, STR("..."), scratch);
+    return shortfall_is_of_few(v, r, 1) ? STR(SHORTFALL_FEW)
+                                        : verdict_reason_in(v, r->dialect, STR("..."), scratch);
 }
 
 /* "3 nodes: 2 Insufficient ..., 1 ...": each reason once, as kube-scheduler writes its summary. */

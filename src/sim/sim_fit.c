@@ -4,7 +4,7 @@
 #include "core/place/fit.h"
 #include "core/request/verdict.h"
 
-#include "report/lack_write.h"
+#include "report/shortfall_write.h"
 #include <stdlib.h>
 
 #define HOST_REASON STR("Insufficient CPU or memory")
@@ -57,8 +57,8 @@ static enum errc sim_fit_explain(const struct world *w, uint32_t shape, struct a
         char bytes[256];
         struct buf scratch = BUF_ON(bytes);
         struct str reason =
-            lack_is_of_few((enum verdict)v, &w->settings.workload->shapes[shape].request, 1)
-                ? STR(LACK_FEW)
+            shortfall_is_of_few((enum verdict)v, &w->settings.workload->shapes[shape].request, 1)
+                ? STR(SHORTFALL_FEW)
                 : verdict_reason((enum verdict)v, STR("..."), &scratch);
         if (counts[v] > 0)
             sim_fit_find_stop(ret, arena_dup(arena, reason))->nodes += counts[v];

@@ -9,8 +9,8 @@
 
 #include "fail_alloc.h"
 #include "report/evaluate.h"
-#include "report/lack_write.h"
 #include "report/reason.h"
+#include "report/shortfall_write.h"
 
 enum {
     STEPS = 40,
@@ -83,20 +83,21 @@ static void make_question(struct inquiry *q)
     choose_names(q);
 }
 
-static void compare_lacks(struct inquiry *q, const struct candidates *a, const struct candidates *b)
+static void compare_shortfalls(struct inquiry *q, const struct candidates *a,
+                               const struct candidates *b)
 {
     struct world *w = &q->world;
     char a_bytes[1024];
     char b_bytes[1024];
-    world_assert(w, (a->lacks == NULL) == (b->lacks == NULL));
-    for (unsigned v = 0; a->lacks != NULL && v < VERDICT_COUNT; v++) {
+    world_assert(w, (a->shortfalls == NULL) == (b->shortfalls == NULL));
+    for (unsigned v = 0; a->shortfalls != NULL && v < VERDICT_COUNT; v++) {
         struct buf a_text = BUF_ON(a_bytes);
         struct buf b_text = BUF_ON(b_bytes);
-        world_assert(w, lack_equal(&a->lacks[v], &b->lacks[v]));
+        world_assert(w, shortfall_equal(&a->shortfalls[v], &b->shortfalls[v]));
         if (a->counts[v] == 0)
             continue;
-        lack_write(&a_text, (enum verdict)v, &a->evaluation, a->lacks);
-        lack_write(&b_text, (enum verdict)v, &b->evaluation, b->lacks);
+        shortfall_write(&a_text, (enum verdict)v, &a->evaluation, a->shortfalls);
+        shortfall_write(&b_text, (enum verdict)v, &b->evaluation, b->shortfalls);
         world_assert(w, str_eq(buf_str(&a_text), buf_str(&b_text)));
     }
 }
@@ -127,7 +128,7 @@ static void compare(struct inquiry *q, const struct candidates *a, const struct 
     }
     world_assert(w, memcmp(a->counts, b->counts, sizeof(a->counts)) == 0);
     world_assert(w, a->denied == b->denied && a->denial == b->denial);
-    compare_lacks(q, a, b);
+    compare_shortfalls(q, a, b);
     for (unsigned v = 0; v < VERDICT_COUNT; v++)
         w->met[v] += a->counts[v];
 }

@@ -225,9 +225,10 @@ TEST(the_oldest_pods_are_shown_and_all_counted)
     set_node(&g, 1, 64);
     for (unsigned i = 0; i < LIMIT_UI_PENDING + 100; i++)
         set_pod(&g, i, 0);
-    struct lack lacks[VERDICT_COUNT] = {[VERDICT_NO_CARD_FREE] = {.free = 1, .largest = 2}};
+    struct shortfall shortfalls[VERDICT_COUNT] = {
+        [VERDICT_NO_CARD_FREE] = {.free = 1, .largest = 2}};
     struct candidates j = {.counts = {[VERDICT_NO_CARD_FREE] = 3, [VERDICT_TOO_LARGE] = 1},
-                           .lacks = lacks};
+                           .shortfalls = shortfalls};
     ui_reasons_filtered(g.service.reasons, STR("p-550"), &j);
     ui_client_open(&p, &g);
     await_right(&p, &g);

@@ -19,8 +19,8 @@ static struct str name_of(char text[static 32], unsigned i)
 TEST(reasons_have_a_ceiling)
 {
     char text[32];
-    struct lack lacks[VERDICT_COUNT] = {{.free = 0}};
-    struct candidates j = {.counts = {[VERDICT_NO_CORES] = 2}, .lacks = lacks};
+    struct shortfall shortfalls[VERDICT_COUNT] = {{.free = 0}};
+    struct candidates j = {.counts = {[VERDICT_NO_CORES] = 2}, .shortfalls = shortfalls};
     ui_reasons_init(&reasons, (struct map_seed){1, 2});
     for (unsigned i = 0; i < LIMIT_UI_REASONS + 10; i++)
         ui_reasons_note(&reasons, name_of(text, i), &j);
@@ -36,7 +36,7 @@ TEST(reasons_have_a_ceiling)
     j.counts[VERDICT_MODEL] = 5;
     ui_reasons_note(&reasons, STR("p-10"), &j);
     ck_assert_uint_eq(reasons.version, version + 1);
-    lacks[VERDICT_NO_CORES].cores = 30; /* a figure that the page shows has changed */
+    shortfalls[VERDICT_NO_CORES].cores = 30; /* a figure that the page shows has changed */
     ui_reasons_note(&reasons, STR("p-10"), &j);
     ck_assert_uint_eq(reasons.version, version + 2);
     ui_reasons_note(&reasons, STR("another"), &j);

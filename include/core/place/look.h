@@ -43,7 +43,7 @@ enum verdict look_share(const struct look *l, const struct evaluation *e, const 
                         uint32_t card);
 
 /* Looks at each card of n for a share of the request. Returns why too few are feasible. If the
- * evaluation wants figures (e->lack), writes them. */
+ * evaluation wants figures (e->shortfall), writes them. */
 enum verdict look_cards(const struct node *n, const struct evaluation *e, const struct share *share,
                         const struct swap *swap, struct card_set *ret_fits);
 

@@ -8,7 +8,7 @@
 #include "core/work.h"
 
 struct pod;
-struct lack;
+struct shortfall;
 struct uses_memo;
 struct learned_costs;
 
@@ -25,7 +25,7 @@ struct evaluation {
     struct quota_account account;        /* of its namespace; without an entry: no limits */
     struct uses_memo *memo;              /* cached answers of the account; NULL: no cache */
     struct work *work;                   /* counts the cost of the answer; NULL: not counted */
-    struct lack *lack; /* gets the figures of the node evaluated last; NULL: none */
+    struct shortfall *shortfall; /* gets the figures of the node evaluated last; NULL: none */
 };
 
 static inline void evaluation_work(const struct evaluation *e, uint64_t steps)

@@ -4,9 +4,9 @@
 #include "core/place/fit.h"
 
 #include "core/place/choose_cards.h"
-#include "core/place/lack.h"
 #include "core/place/look.h"
 #include "core/place/plugin_choice.h"
+#include "core/place/shortfall.h"
 #include "core/state/overlay.h"
 #include "core/state/swap.h"
 #include "core/state/uses.h"
@@ -266,8 +266,8 @@ static enum verdict fit_place_beside_claims(const struct node *n, const struct e
     bool fits = plugin_choice_applies(e->request)
                     ? plugin_choice_has_room(&kept.node, n, e)
                     : fit_place_pod(&kept.node, e, brief, ret) == VERDICT_FITS;
-    if (!fits && e->lack != NULL)
-        e->lack->pods = pods;
+    if (!fits && e->shortfall != NULL)
+        e->shortfall->pods = pods;
     return fits ? VERDICT_FITS : VERDICT_KEPT;
 }
 

@@ -3,7 +3,7 @@
 #include "core/place/look.h"
 
 #include "core/limit.h"
-#include "core/place/lack.h"
+#include "core/place/shortfall.h"
 #include "core/state/uses.h"
 
 static bool look_same_group(const struct pod *p, struct str namespace, struct str mine,
@@ -127,12 +127,12 @@ enum verdict look_card(const struct look *l, const struct evaluation *e, uint32_
 
 /* Where the figures of the cards go. The search for different cards for the containers asks about
  * no memory at first (fit_place_apart): then its answer is not what the pod lacks. */
-static struct lack *look_open_lack(const struct evaluation *e, const struct share *share)
+static struct shortfall *look_open_shortfall(const struct evaluation *e, const struct share *share)
 {
-    struct lack *l = request_fixed(e->request) && share->mem == 0 ? NULL : e->lack;
-    if (l != NULL)
-        *l = (struct lack){.free = 0};
-    return l;
+    struct shortfall *s = request_fixed(e->request) && share->mem == 0 ? NULL : e->shortfall;
+    if (s != NULL)
+        *s = (struct shortfall){.free = 0};
+    return s;
 }
 
 /* If too few are feasible, the highest verdict of a card is the reason: verdicts are ordered from
@@ -148,7 +148,7 @@ enum verdict look_cards(const struct node *n, const struct evaluation *e, const 
     uint32_t could = 0;
     *ret_fits = (struct card_set){{0}};
     assert(n->n_cards <= LIMIT_CARDS);
-    struct lack *lack = look_open_lack(e, share);
+    struct shortfall *shortfall = look_open_shortfall(e, share);
     look_groups(&look, n, e);
     evaluation_work(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
@@ -160,15 +160,15 @@ enum verdict look_cards(const struct node *n, const struct evaluation *e, const 
         if (v == VERDICT_FITS) {
             card_set_add(ret_fits, i);
             fit++;
-        } else if (lack != NULL) {
-            lack_card(lack, n, i, v);
+        } else if (shortfall != NULL) {
+            shortfall_card(shortfall, n, i, v);
         }
     }
     assert(fit <= could && could <= n->n_cards);
-    if (lack != NULL) {
-        lack->noted = true;
-        lack->fit = fit;
-        lack->could = could;
+    if (shortfall != NULL) {
+        shortfall->noted = true;
+        shortfall->fit = fit;
+        shortfall->could = could;
     }
     if (fit >= cards)
         return VERDICT_FITS;

@@ -57,13 +57,13 @@ static size_t ui_reasons_make_room(struct ui_reasons *r)
 
 /* Where some cards are feasible, but fewer than the pod asks for, `lack` has the figures of the
  * others: these are not the most that there is on a card. */
-static struct ui_figures ui_reasons_figures(const struct lack *sums)
+static struct ui_figures ui_reasons_figures(const struct shortfall *sums)
 {
     struct ui_figures ret = {.largest = 0};
     if (sums == NULL)
         return ret;
-    const struct lack *free = &sums[VERDICT_NO_CARD_FREE];
-    const struct lack *cores = &sums[VERDICT_NO_CORES];
+    const struct shortfall *free = &sums[VERDICT_NO_CARD_FREE];
+    const struct shortfall *cores = &sums[VERDICT_NO_CORES];
     ret.largest = sums[VERDICT_TOO_LARGE].largest;
     ret.free = free->fit > 0 ? -1 : free->free;
     ret.left = sums[VERDICT_NODE_FULL].left;
@@ -74,7 +74,7 @@ static struct ui_figures ui_reasons_figures(const struct lack *sums)
 /* Returns whether the note has changed. */
 static bool ui_reasons_write(struct ui_reason *one, const struct candidates *j)
 {
-    struct ui_figures most = ui_reasons_figures(j->lacks);
+    struct ui_figures most = ui_reasons_figures(j->shortfalls);
     char bytes[UI_REASON_QUOTA_BYTES];
     struct buf scratch = BUF_ON(bytes);
     struct str quota = STR("");

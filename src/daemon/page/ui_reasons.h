@@ -17,7 +17,7 @@ struct ui_reason {
     char uid[UI_REASON_UID_BYTES];
     unsigned counts[VERDICT_COUNT]; /* nodes by verdict */
 
-    struct ui_figures {  /* of struct lack, in bytes that can be compared */
+    struct ui_figures {  /* of struct shortfall, in bytes that can be compared */
         int64_t largest; /* TOO_LARGE */
         int64_t free;  /* NO_CARD_FREE. -1: other cards of such a node are feasible, but too few */
         int64_t left;  /* NODE_FULL */

@@ -14,7 +14,7 @@
 #include "daemon/service.h"
 #include "objects/kube.h"
 #include "report/evaluate.h"
-#include "report/lack_write.h"
+#include "report/shortfall_write.h"
 
 #include <limits.h>
 
@@ -99,7 +99,7 @@ static struct str filter_tell(struct filter *f, enum verdict v)
     if (f->texts[v].p != NULL)
         return f->texts[v];
     buf_clear(&f->scratch, SIZE_MAX);
-    lack_write(&f->scratch, v, &j->evaluation, j->lacks);
+    shortfall_write(&f->scratch, v, &j->evaluation, j->shortfalls);
     f->texts[v] = arena_dup(f->arena, buf_str(&f->scratch));
     return f->texts[v].p != NULL ? f->texts[v] : buf_str(&f->scratch);
 }

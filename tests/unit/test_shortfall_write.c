@@ -1,5 +1,5 @@
 /* The figures of a refusal: what the pod asks for, and what the nodes have. */
-#include "report/lack_write.h"
+#include "report/shortfall_write.h"
 
 #include "fit_fixture.h"
 #include "report/evaluate.h"
@@ -174,9 +174,9 @@ static void evaluate_nodes(const struct rig *r, const struct pod_view *ask, cons
         .pod = *ask, .has_pod = true, .by_name = true, .names = names, .n = n};
     ck_assert_ok(evaluate(&r->cache, NULL, &work, &args, &arena, false, &j, &e), &e);
     ck_assert_uint_eq(j.counts[VERDICT_FITS], 0);
-    ck_assert_ptr_null(j.evaluation.lack);
+    ck_assert_ptr_null(j.evaluation.shortfall);
     enum verdict v = (enum verdict)j.verdicts[0];
-    lack_write(out, v, &j.evaluation, j.lacks);
+    shortfall_write(out, v, &j.evaluation, j.shortfalls);
 }
 
 TEST_EACH(says_what_is_asked_and_what_is_there, COUNT_OF(rows))
@@ -249,23 +249,25 @@ static char *long_text(char *bytes, size_t size)
 /* Long annotations and names of models are cut: a reason stays within its bytes, with figures. */
 START_TEST(stays_within_its_bytes)
 {
-    char bytes[LACK_WRITE_BYTES + 1];
+    char bytes[SHORTFALL_WRITE_BYTES + 1];
     char wish[4000];
-    char model[LACK_MODELS + 1][200];
+    char model[SHORTFALL_MODELS + 1][200];
     struct buf text = BUF_ON(bytes);
-    struct lack sums[VERDICT_COUNT] = {{.free = 0}};
-    struct lack l = {
-        .n_models = LACK_MODELS, .more_models = true, .unnamed = UINT64_MAX, .named = UINT64_MAX};
+    struct shortfall sums[VERDICT_COUNT] = {{.free = 0}};
+    struct shortfall l = {.n_models = SHORTFALL_MODELS,
+                          .more_models = true,
+                          .unnamed = UINT64_MAX,
+                          .named = UINT64_MAX};
     struct request r = {.mem = REQUEST_MEM_MAX, .cards = 64, .priority = INT32_MIN};
     const struct evaluation evaluation = {.request = &r};
     r.models = r.uuids = r.affinity = r.anti_affinity = str_of(long_text(wish, sizeof(wish)));
-    for (size_t i = 0; i < LACK_MODELS; i++)
+    for (size_t i = 0; i < SHORTFALL_MODELS; i++)
         l.models[i] = str_of(long_text(model[i], sizeof(model[i])));
     l.free = l.largest = l.left = INT64_MAX;
     l.held = l.foes = l.pods = l.exclusive = UINT64_MAX;
     l.unhealthy = l.cordoned = l.aside = UINT64_MAX;
     sums[_i] = l;
-    lack_write(&text, (enum verdict)_i, &evaluation, sums);
+    shortfall_write(&text, (enum verdict)_i, &evaluation, sums);
     ck_assert(!buf_failed(&text));
 
     /* Wherever there are figures at all: HELD_ELSEWHERE has none here, as the pod holds nothing. */

@@ -1,70 +1,70 @@
 /* Collects the figures for the reasons of refusals: of the cards of one node, and over all nodes.
  */
-#include "core/place/lack.h"
+#include "core/place/shortfall.h"
 
 #include "core/state/pod.h"
 
 /* Keeps the first names in the order of names: kube-scheduler's order of nodes differs from request
  * to request, and the reason must not. */
-static void lack_model(struct lack *l, struct str model)
+static void shortfall_model(struct shortfall *s, struct str model)
 {
     if (model.n == 0) {
-        l->unnamed++;
+        s->unnamed++;
         return;
     }
     uint32_t at = 0;
-    while (at < l->n_models && str_cmp(l->models[at], model) < 0)
+    while (at < s->n_models && str_cmp(s->models[at], model) < 0)
         at++;
-    if (at < l->n_models && str_eq(l->models[at], model))
+    if (at < s->n_models && str_eq(s->models[at], model))
         return;
-    if (l->n_models == LACK_MODELS)
-        l->more_models = true;
-    if (at == LACK_MODELS)
+    if (s->n_models == SHORTFALL_MODELS)
+        s->more_models = true;
+    if (at == SHORTFALL_MODELS)
         return;
-    l->n_models = MIN_OF(l->n_models + 1, LACK_MODELS);
-    for (uint32_t i = l->n_models - 1; i > at; i--)
-        l->models[i] = l->models[i - 1];
-    l->models[at] = model;
+    s->n_models = MIN_OF(s->n_models + 1, SHORTFALL_MODELS);
+    for (uint32_t i = s->n_models - 1; i > at; i--)
+        s->models[i] = s->models[i - 1];
+    s->models[at] = model;
 }
 
-static void lack_unusable(struct lack *l, const struct card *c)
+static void shortfall_unusable(struct shortfall *s, const struct card *c)
 {
     if (c->absent)
         return;
-    l->unhealthy += c->unhealthy ? 1 : 0;
-    l->cordoned += !c->unhealthy && c->cordoned ? 1 : 0;
-    l->aside += !c->unhealthy && !c->cordoned ? 1 : 0;
+    s->unhealthy += c->unhealthy ? 1 : 0;
+    s->cordoned += !c->unhealthy && c->cordoned ? 1 : 0;
+    s->aside += !c->unhealthy && !c->cordoned ? 1 : 0;
 }
 
-void lack_card(struct lack *l, const struct node *n, uint32_t i, enum verdict v)
+void shortfall_card(struct shortfall *s, const struct node *n, uint32_t i, enum verdict v)
 {
     const struct card *c = &n->cards[i];
     if (v == VERDICT_TOO_LARGE || v == VERDICT_NO_CARD_FREE) {
-        l->free = MAX_OF(l->free, card_free(c));
-        l->largest = MAX_OF(l->largest, c->total);
+        s->free = MAX_OF(s->free, card_free(c));
+        s->largest = MAX_OF(s->largest, c->total);
     } else if (v == VERDICT_NO_CORES) {
-        l->cores = MAX_OF(l->cores, card_free_cores(c));
+        s->cores = MAX_OF(s->cores, card_free_cores(c));
     } else if (v == VERDICT_HELD_WHOLE) {
-        l->held++;
+        s->held++;
     } else if (v == VERDICT_ANTI_AFFINITY) {
-        l->foes++;
+        s->foes++;
     } else if (v == VERDICT_POD_LIMIT) {
-        l->max_pods = node_card_max_pods(n, i);
+        s->max_pods = node_card_max_pods(n, i);
     } else if (v == VERDICT_UNUSABLE) {
-        lack_unusable(l, c);
+        shortfall_unusable(s, c);
     } else if (v == VERDICT_CLAIMED) {
-        l->claimed++;
+        s->claimed++;
     } else if (v == VERDICT_MODEL) {
-        lack_model(l, node_card_model(n, i));
+        shortfall_model(s, node_card_model(n, i));
     } else if (v == VERDICT_UUID) {
         struct uuid_room room _uninitialized_;
         bool named = node_card_uuid(n, i, &room).n > 0;
-        l->named += named ? 1 : 0;
-        l->unnamed += named ? 0 : 1;
+        s->named += named ? 1 : 0;
+        s->unnamed += named ? 0 : 1;
     }
 }
 
-static void lack_add_cards(struct lack *sum, const struct lack *one)
+static void shortfall_add_cards(struct shortfall *sum, const struct shortfall *one)
 {
     sum->free = MAX_OF(sum->free, one->free);
     sum->largest = MAX_OF(sum->largest, one->largest);
@@ -82,10 +82,11 @@ static void lack_add_cards(struct lack *sum, const struct lack *one)
     sum->could = MAX_OF(sum->could, one->could);
     sum->more_models = sum->more_models || one->more_models;
     for (uint32_t i = 0; i < one->n_models; i++)
-        lack_model(sum, one->models[i]);
+        shortfall_model(sum, one->models[i]);
 }
 
-void lack_add(struct lack *sum, const struct node *n, enum verdict v, const struct lack *one)
+void shortfall_add(struct shortfall *sum, const struct node *n, enum verdict v,
+                   const struct shortfall *one)
 {
     if (v == VERDICT_NODE_FULL)
         sum->left = MAX_OF(sum->left, node_left(n));
@@ -96,16 +97,16 @@ void lack_add(struct lack *sum, const struct node *n, enum verdict v, const stru
     else if (v == VERDICT_EXCLUSIVE)
         sum->exclusive += (uint64_t)MAX_OF(n->exclusive, 0);
     else if (one != NULL && one->noted)
-        lack_add_cards(sum, one);
+        shortfall_add_cards(sum, one);
     else if (v == VERDICT_NO_CARD_FREE) {
         sum->free = MAX_OF(sum->free, n->most_free);
         sum->largest = MAX_OF(sum->largest, n->largest);
     }
 }
 
-void lack_merge(struct lack *sum, const struct lack *one, uint64_t times)
+void shortfall_merge(struct shortfall *sum, const struct shortfall *one, uint64_t times)
 {
-    struct lack all = *one;
+    struct shortfall all = *one;
     assert(times > 0);
     all.held *= times;
     all.foes *= times;
@@ -115,13 +116,13 @@ void lack_merge(struct lack *sum, const struct lack *one, uint64_t times)
     all.cordoned *= times;
     all.aside *= times;
     all.claimed *= times;
-    lack_add_cards(sum, &all);
+    shortfall_add_cards(sum, &all);
     sum->left = MAX_OF(sum->left, one->left);
     sum->pods += one->pods * times;
     sum->exclusive += one->exclusive * times;
 }
 
-bool lack_equal(const struct lack *a, const struct lack *b)
+bool shortfall_equal(const struct shortfall *a, const struct shortfall *b)
 {
     bool models = a->n_models == b->n_models && a->more_models == b->more_models;
     for (uint32_t i = 0; models && i < a->n_models; i++)
@@ -134,11 +135,12 @@ bool lack_equal(const struct lack *a, const struct lack *b)
            a->fit == b->fit && a->could == b->could;
 }
 
-struct lack lack_of_sentence(const struct lack sums[static VERDICT_COUNT], enum verdict v)
+struct shortfall shortfall_of_sentence(const struct shortfall sums[static VERDICT_COUNT],
+                                       enum verdict v)
 {
     if (v != VERDICT_TOO_LARGE && v != VERDICT_NO_CARD_FREE)
         return sums[v];
-    struct lack both = sums[VERDICT_TOO_LARGE];
-    lack_add_cards(&both, &sums[VERDICT_NO_CARD_FREE]);
+    struct shortfall both = sums[VERDICT_TOO_LARGE];
+    shortfall_add_cards(&both, &sums[VERDICT_NO_CARD_FREE]);
     return both;
 }

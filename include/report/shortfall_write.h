@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include "core/place/lack.h"
+#include "core/place/shortfall.h"
 #include "core/request/evaluation.h"
 
 /* No reason is longer, in bytes, however long the annotation that it quotes. */
-#define LACK_WRITE_BYTES ((size_t)400)
+#define SHORTFALL_WRITE_BYTES ((size_t)400)
 
 /*
  * Appends the reason for v, the sentence of verdict_reason with figures: "Insufficient GPU Memory
@@ -18,12 +18,12 @@
  * without the name. sums: by verdict; NULL: no figures. Quotas and BAD_REQUEST have texts of their
  * own.
  */
-void lack_write(struct buf *out, enum verdict v, const struct evaluation *e,
-                const struct lack *sums);
+void shortfall_write(struct buf *out, enum verdict v, const struct evaluation *e,
+                     const struct shortfall *sums);
 
 /* The sentence of each verdict about all cards with room, where the pod asks for several and some
  * of them are free, but not enough. */
-#define LACK_FEW "Too few GPU devices of the node are free"
+#define SHORTFALL_FEW "Too few GPU devices of the node are free"
 
 /* fit: how many are free. */
-bool lack_is_of_few(enum verdict v, const struct request *r, uint32_t fit);
+bool shortfall_is_of_few(enum verdict v, const struct request *r, uint32_t fit);

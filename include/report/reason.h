@@ -1,8 +1,8 @@
 /* Texts that say why a card is not feasible for a pod: for bind's refusals and for explain. */
 #pragma once
 
+#include "core/place/card_check.h"
 #include "core/place/fit.h"
-#include "core/place/look.h"
 
 /* The audience of a text. An event is readable in its pod's namespace, so it must not name pods of
  * other namespaces. */
@@ -13,8 +13,8 @@ enum reason_reader {
 
 /* A node in its present state, and in the state with the room kept for other pods in use. */
 struct reason_scene {
-    struct look now;
-    struct look kept; /* of the overlay; its node is NULL if the node has no claims */
+    struct card_check now;
+    struct card_check kept; /* of the overlay; its node is NULL if the node has no claims */
     struct overlay overlay;
 };
 

@@ -110,7 +110,7 @@ static bool reason_is_of_parts(enum verdict v)
 
 /* The number of containers that would fit on the card alone. *ret_nearest: the verdict of the
  * container that is nearest to being feasible. */
-static uint32_t reason_evaluate_parts(const struct look *l, const struct evaluation *e,
+static uint32_t reason_evaluate_parts(const struct card_check *l, const struct evaluation *e,
                                       uint32_t card, enum verdict *ret_nearest)
 {
     const struct request *r = e->request;
@@ -122,7 +122,7 @@ static uint32_t reason_evaluate_parts(const struct look *l, const struct evaluat
         if (r->demands[i].kind == CONTAINER_INIT && !request_by_container(r))
             continue;
         request_part(&one, r, i);
-        enum verdict v = look_card(l, &part, card);
+        enum verdict v = card_check_one(l, &part, card);
         fit += v == VERDICT_FITS ? 1 : 0;
         *ret_nearest = MAX_OF(*ret_nearest, v);
     }
@@ -131,12 +131,12 @@ static uint32_t reason_evaluate_parts(const struct look *l, const struct evaluat
 
 void reason_scene_open(struct reason_scene *s, const struct node *n, const struct evaluation *e)
 {
-    look_at(&s->now, n, e);
+    card_check_begin(&s->now, n, e);
     s->kept.node = NULL;
     if (n->claims == NULL)
         return;
     fit_keep_claims(&s->overlay, n, e);
-    look_at(&s->kept, &s->overlay.node, e);
+    card_check_begin(&s->kept, &s->overlay.node, e);
 }
 
 /* For containers that have cards of their own: whether one of them would fit. */
@@ -158,17 +158,17 @@ enum verdict reason_evaluate(const struct reason_scene *s, const struct evaluati
     bool kept = s->kept.node != NULL;
     if (request_by_container(e->request))
         return reason_evaluate_own(s, e, card);
-    enum verdict v = look_card(&s->now, e, card);
+    enum verdict v = card_check_one(&s->now, e, card);
     if (v == VERDICT_FITS)
-        return kept && look_card(&s->kept, e, card) != VERDICT_FITS ? VERDICT_KEPT : v;
+        return kept && card_check_one(&s->kept, e, card) != VERDICT_FITS ? VERDICT_KEPT : v;
     if (!reason_is_of_size(v) || !request_may_part(e->request))
         return v;
     return reason_evaluate_parts(&s->now, e, card, &nearest) > 0 ? VERDICT_NO_CARD_FREE : nearest;
 }
 
 /* "4 of 16 free, 24 asked by 3 containers, of which 1 would fit alone" */
-static void reason_put_parts(struct buf *out, const struct look *l, const struct evaluation *e,
-                             uint32_t card)
+static void reason_put_parts(struct buf *out, const struct card_check *l,
+                             const struct evaluation *e, uint32_t card)
 {
     const struct request *r = e->request;
     const struct node *n = l->node;
@@ -240,11 +240,11 @@ void reason_card(struct buf *out, const struct reason_scene *s, const struct eva
 
 static uint32_t reason_count_fitting(const struct node *n, const struct evaluation *e)
 {
-    struct look look _uninitialized_;
+    struct card_check check _uninitialized_;
     uint32_t fit = 0;
-    look_at(&look, n, e);
+    card_check_begin(&check, n, e);
     for (uint32_t i = 0; i < n->n_cards; i++)
-        fit += look_card(&look, e, i) == VERDICT_FITS ? 1 : 0;
+        fit += card_check_one(&check, e, i) == VERDICT_FITS ? 1 : 0;
     return fit;
 }
 

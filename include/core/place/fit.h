@@ -42,7 +42,7 @@ struct str fit_reason(const struct node *n, enum verdict v, struct str name, str
 
 /* Why a card of n can't take the pod, or one card's part of it if it asks for several cards.
  * Containers that may have different cards count together. Room that is kept for other pods is
- * ignored. For many cards of a node: look_card. */
+ * ignored. For many cards of a node: card_check_one. */
 enum verdict fit_card(const struct node *n, const struct evaluation *e, uint32_t card);
 
 /* The quota's reason for VERDICT_QUOTA or VERDICT_QUOTA_DENIED of a node or a card. It is the same

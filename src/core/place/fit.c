@@ -3,8 +3,8 @@
  * is evaluated. */
 #include "core/place/fit.h"
 
+#include "core/place/card_check.h"
 #include "core/place/choose_cards.h"
-#include "core/place/look.h"
 #include "core/place/plugin_choice.h"
 #include "core/place/shortfall.h"
 #include "core/state/overlay.h"
@@ -43,9 +43,9 @@ struct str fit_reason(const struct node *n, enum verdict v, struct str name, str
 
 enum verdict fit_card(const struct node *n, const struct evaluation *e, uint32_t card)
 {
-    struct look look _uninitialized_;
-    look_at(&look, n, e);
-    return look_card(&look, e, card);
+    struct card_check check _uninitialized_;
+    card_check_begin(&check, n, e);
+    return card_check_one(&check, e, card);
 }
 
 /* The node's sum may have no room for the cards that the policy prefers, but room for smaller
@@ -58,7 +58,7 @@ static enum verdict fit_place_together(struct card_choice *choice, struct placem
     do {
         choose_cards_together(choice, ret);
         assert(ret->n > 0);
-        v = look_placement(n, r, ret);
+        v = card_check_placement(n, r, ret);
     } while (v != VERDICT_FITS && choose_cards_smaller(choice));
     return v;
 }
@@ -72,7 +72,7 @@ static enum verdict fit_place_by_plugin(struct card_choice *choice, const struct
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     const struct share none = {.mem = 0};
     const struct share all = request_share(r);
-    enum verdict v = look_cards(n, e, r->n_demands == 1 ? &all : &none, swap, &choice->fits);
+    enum verdict v = card_check_all(n, e, r->n_demands == 1 ? &all : &none, swap, &choice->fits);
     if (v != VERDICT_FITS)
         return v;
     if (!plugin_choice_predict(n, e, ret))
@@ -83,15 +83,15 @@ static enum verdict fit_place_by_plugin(struct card_choice *choice, const struct
     /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
     if (!uses_allow(n, e, shares, count))
         return VERDICT_PLUGIN_ORDER;
-    return look_placement(n, r, ret);
+    return card_check_placement(n, r, ret);
 }
 
 /* Whether its cards have room, each for a share of the request. */
-static enum verdict fit_look(struct card_choice *choice, const struct swap *swap)
+static enum verdict fit_check_cards(struct card_choice *choice, const struct swap *swap)
 {
     const struct evaluation *e = choice->evaluation;
     struct share share = request_share(e->request);
-    enum verdict v = look_cards(choice->node, e, &share, swap, &choice->fits);
+    enum verdict v = card_check_all(choice->node, e, &share, swap, &choice->fits);
     return v == VERDICT_FITS && !plugin_choice_may_have(choice->node, e) ? VERDICT_PLUGIN_ORDER : v;
 }
 
@@ -101,11 +101,11 @@ static enum verdict fit_look(struct card_choice *choice, const struct swap *swap
 static bool fit_has_sum(const struct node *n, const struct request *r)
 {
     return request_fixed(r) &&
-           look_sum(n, r, request_share(r).mem * request_cards(r)) == VERDICT_FITS;
+           card_check_sum(n, r, request_share(r).mem * request_cards(r)) == VERDICT_FITS;
 }
 
 /* Without cards of their own the containers stay together, or each may have its own. together:
- * what fit_look says. */
+ * what fit_check_cards says. */
 static enum verdict fit_choose(struct card_choice *choice, const struct swap *swap,
                                enum verdict together, struct placement *ret)
 {
@@ -113,7 +113,7 @@ static enum verdict fit_choose(struct card_choice *choice, const struct swap *sw
     if (together == VERDICT_FITS)
         return fit_place_together(choice, ret);
     enum verdict v = request_may_part(r) ? fit_place_apart(choice, swap, together, ret) : together;
-    return v == VERDICT_FITS ? look_placement(choice->node, r, ret) : v;
+    return v == VERDICT_FITS ? card_check_placement(choice->node, r, ret) : v;
 }
 
 static enum verdict fit_place_shared(const struct node *n, const struct evaluation *e, bool brief,
@@ -126,12 +126,12 @@ static enum verdict fit_place_shared(const struct node *n, const struct evaluati
         .evaluation = e,
         .policy = policy_choose(r->card_policy, n->sizes->placement, e->fallback)};
     struct swap swap _uninitialized_;
-    look_swap(&swap, n, e);
+    card_check_swap(&swap, n, e);
     if (plugin_choice_applies(r))
         return fit_place_by_plugin(&choice, &swap, ret);
     if (request_by_container(r))
         return fit_place_by_container(&choice, &swap, ret);
-    enum verdict v = fit_look(&choice, &swap);
+    enum verdict v = fit_check_cards(&choice, &swap);
     if (brief && v == VERDICT_FITS && fit_has_sum(n, r))
         return VERDICT_FITS;
     return fit_choose(&choice, &swap, v, ret);
@@ -325,12 +325,12 @@ bool fit_refusal(const struct node *n, const struct evaluation *e, enum verdict 
         return false;
     if (!request_shares(e->request))
         return uses_evaluate(n, e, 0, ret) == v;
-    struct look look _uninitialized_;
+    struct card_check check _uninitialized_;
     struct share share = request_share(e->request);
-    look_groups(&look, n, e);
+    card_check_begin_groups(&check, n, e);
     evaluation_work(e, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (look_share(&look, e, &share, i) == v && uses_evaluate(n, e, i, ret) == v)
+        if (card_check_share(&check, e, &share, i) == v && uses_evaluate(n, e, i, ret) == v)
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
@@ -391,7 +391,7 @@ enum verdict fit_keep(const struct pod *p)
     struct overlay without _uninitialized_;
     const struct node *n = &without.node;
     const struct holding *h = p->holding;
-    struct look look _uninitialized_;
+    struct card_check check _uninitialized_;
     int64_t charge = 0;
     assert(pod_holds(p) && p->node != NULL && h != NULL);
     if (p->node->fault == NODE_ABSENT)
@@ -409,17 +409,17 @@ enum verdict fit_keep(const struct pod *p)
         return VERDICT_DIALECT;
     if (dialect_has_uuids(r->dialect) && vgpu_falls_short(pod_list(p), r, n))
         return VERDICT_NO_CARD_FREE;
-    look_at(&look, n, &e);
+    card_check_begin(&check, n, &e);
     for (uint32_t i = 0; i < h->n_shares && v == VERDICT_FITS; i++) {
         const struct share *s = &h->shares[i];
         if (!node_has_card(n, s->card) || fit_is_outgrown(n, r, h, s))
             return VERDICT_NO_CARD_FREE;
-        v = look_share(&look, &e, s, s->card);
+        v = card_check_share(&check, &e, s, s->card);
         charge += share_charge(r, s, n->cards[s->card].total);
-        if (v == VERDICT_FITS && !swap_allows(&look.swap, s->card))
+        if (v == VERDICT_FITS && !swap_allows(&check.swap, s->card))
             v = VERDICT_SWAP;
     }
     if (v == VERDICT_FITS && !plugin_choice_keeps(n, &e, h))
         return VERDICT_PLUGIN_ORDER;
-    return v == VERDICT_FITS ? look_sum(n, r, charge) : v;
+    return v == VERDICT_FITS ? card_check_sum(n, r, charge) : v;
 }

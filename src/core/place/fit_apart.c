@@ -2,7 +2,7 @@
 #include "fit_apart.h"
 
 #include "core/place/assign.h"
-#include "core/place/look.h"
+#include "core/place/card_check.h"
 #include "core/state/overlay.h"
 
 /* The node without its pods. */
@@ -24,7 +24,7 @@ enum verdict fit_place_apart(const struct card_choice *choice, const struct swap
     const struct swap any = {.cards = SWAP_ANY};
     struct share none = {.mem = 0};
     struct card_set fits _uninitialized_;
-    enum verdict apart = look_cards(n, e, &none, &any, &fits);
+    enum verdict apart = card_check_all(n, e, &none, &any, &fits);
     if (apart == VERDICT_FITS && assign_place(choice, &fits, ret))
         return swap_allows_all(swap, ret) ? VERDICT_FITS : VERDICT_SWAP;
     if (apart == VERDICT_QUOTA || apart == VERDICT_QUOTA_DENIED)
@@ -36,7 +36,7 @@ enum verdict fit_place_apart(const struct card_choice *choice, const struct swap
     struct placement there _uninitialized_;
     fit_apart_empty(&d, n, e);
     const struct card_choice empty = {.node = &d.node, .evaluation = e, .policy = choice->policy};
-    return look_cards(&d.node, e, &none, &any, &fits) == VERDICT_FITS &&
+    return card_check_all(&d.node, e, &none, &any, &fits) == VERDICT_FITS &&
                    assign_place(&empty, &fits, &there)
                ? VERDICT_NO_CARD_FREE
                : together;
@@ -54,7 +54,7 @@ static enum verdict fit_apart_evaluate_by_container(const struct node *n,
     for (uint32_t i = 0; i < e->request->n_demands && v == VERDICT_FITS; i++) {
         request_part(&one, e->request, i);
         struct share share = request_share(&one);
-        v = look_cards(n, &part, &share, swap, &ret_fits[i]);
+        v = card_check_all(n, &part, &share, swap, &ret_fits[i]);
     }
     return v;
 }
@@ -92,5 +92,5 @@ enum verdict fit_place_by_container(const struct card_choice *choice, const stru
         return v;
     if (!assign_place(choice, fits, ret))
         return fit_apart_why_not_by_container(choice, fits);
-    return look_placement(n, choice->evaluation->request, ret);
+    return card_check_placement(n, choice->evaluation->request, ret);
 }

@@ -2,7 +2,7 @@
 #include "core/place/plugin_choice.h"
 
 #include "core/limit.h"
-#include "core/place/look.h"
+#include "core/place/card_check.h"
 #include "core/state/overlay.h"
 
 static bool plugin_choice_is_ordered(const struct request *r)
@@ -145,20 +145,20 @@ bool plugin_choice_has_room(const struct node *kept, const struct node *n,
 bool plugin_choice_may_have(const struct node *n, const struct evaluation *e)
 {
     struct overlay d _uninitialized_;
-    struct look look _uninitialized_;
+    struct card_check check _uninitialized_;
     const struct share share = request_share(e->request);
     if (!plugin_choice_is_ordered(e->request) || request_fixed(e->request))
         return true;
     if (!plugin_choice_knows_all(n, e))
         return false;
     plugin_choice_recount(&d, n, e, true);
-    look_groups(&look, &d.node, e);
+    card_check_begin_groups(&check, &d.node, e);
     evaluation_work(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &d.node.cards[i];
         if (c->pods > 0 || c->used > 0 || c->absent)
             continue;
-        if (n->cards[i].foreign > 0 || look_share(&look, e, &share, i) != VERDICT_FITS)
+        if (n->cards[i].foreign > 0 || card_check_share(&check, e, &share, i) != VERDICT_FITS)
             return false;
     }
     return true;

@@ -1,18 +1,18 @@
-/* Looks at the cards of a node for one request: each card alone, all of them for a share, and the
+/* Checks the cards of a node for one request: each card alone, all of them for a share, and the
  * node's sum. */
-#include "core/place/look.h"
+#include "core/place/card_check.h"
 
 #include "core/limit.h"
 #include "core/place/shortfall.h"
 #include "core/state/uses.h"
 
-static bool look_same_group(const struct pod *p, struct str namespace, struct str mine,
-                            struct str its)
+static bool card_check_same_group(const struct pod *p, struct str namespace, struct str mine,
+                                  struct str its)
 {
     return mine.n > 0 && str_eq(mine, its) && str_eq(p->namespace, namespace);
 }
 
-static void look_mark_cards(struct card_set *set, const struct holding *h)
+static void card_check_mark(struct card_set *set, const struct holding *h)
 {
     for (uint32_t i = 0; i < h->n_shares; i++) {
         uint32_t card = h->shares[i].card;
@@ -21,43 +21,45 @@ static void look_mark_cards(struct card_set *set, const struct holding *h)
     }
 }
 
-static bool look_has_groups(const struct evaluation *e)
+static bool card_check_has_groups(const struct evaluation *e)
 {
     return e->request->anti_affinity.n > 0 || e->affinity_held;
 }
 
 /* One pass over the node's pods, independent of the number of its cards. */
-void look_groups(struct look *l, const struct node *n, const struct evaluation *e)
+void card_check_begin_groups(struct card_check *check, const struct node *n,
+                             const struct evaluation *e)
 {
     const struct request *r = e->request;
-    l->node = n;
-    if (!look_has_groups(e))
+    check->node = n;
+    if (!card_check_has_groups(e))
         return;
-    *l = (struct look){.node = n};
+    *check = (struct card_check){.node = n};
     evaluation_work(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct request *q = p->request;
         if (p == e->self || (n->vacated && p->deleting))
             continue;
-        if (look_same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
-            look_mark_cards(&l->foes, p->holding);
-        if (look_same_group(p, r->namespace, r->affinity, q->affinity))
-            look_mark_cards(&l->friends, p->holding);
+        if (card_check_same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
+            card_check_mark(&check->foes, p->holding);
+        if (card_check_same_group(p, r->namespace, r->affinity, q->affinity))
+            card_check_mark(&check->friends, p->holding);
     }
 }
 
-static enum verdict look_check_groups(const struct look *l, const struct evaluation *e,
+static enum verdict card_check_groups(const struct card_check *check, const struct evaluation *e,
                                       uint32_t card)
 {
-    if (!look_has_groups(e))
+    if (!card_check_has_groups(e))
         return VERDICT_FITS;
-    if (card_set_has(&l->foes, card))
+    if (card_set_has(&check->foes, card))
         return VERDICT_ANTI_AFFINITY;
-    return e->affinity_held && !card_set_has(&l->friends, card) ? VERDICT_AFFINITY : VERDICT_FITS;
+    return e->affinity_held && !card_set_has(&check->friends, card) ? VERDICT_AFFINITY
+                                                                    : VERDICT_FITS;
 }
 
 /* Reasons that would rule the card out even if it were empty. */
-static enum verdict look_check_kind(const struct node *n, const struct evaluation *e,
+static enum verdict card_check_kind(const struct node *n, const struct evaluation *e,
                                     const struct share *share, uint32_t card)
 {
     const struct request *r = e->request;
@@ -74,7 +76,7 @@ static enum verdict look_check_kind(const struct node *n, const struct evaluatio
     return VERDICT_FITS;
 }
 
-static enum verdict look_check_room(const struct node *n, const struct request *r,
+static enum verdict card_check_room(const struct node *n, const struct request *r,
                                     const struct share *share, uint32_t card)
 {
     const struct card *c = &n->cards[card];
@@ -91,43 +93,45 @@ static enum verdict look_check_room(const struct node *n, const struct request *
 }
 
 /* The quota is checked before the room: if it is used up, no room helps. */
-static enum verdict look_evaluate(const struct look *l, const struct evaluation *e,
-                                  const struct share *share, uint32_t card)
+static enum verdict card_check_evaluate(const struct card_check *check, const struct evaluation *e,
+                                        const struct share *share, uint32_t card)
 {
     struct quota_refusal refusal;
-    const struct node *n = l->node;
-    enum verdict v = look_check_kind(n, e, share, card);
+    const struct node *n = check->node;
+    enum verdict v = card_check_kind(n, e, share, card);
     if (v == VERDICT_FITS)
-        v = look_check_groups(l, e, card);
+        v = card_check_groups(check, e, card);
     if (v == VERDICT_FITS)
         v = uses_evaluate(n, e, card, &refusal);
-    return v == VERDICT_FITS ? look_check_room(n, e->request, share, card) : v;
+    return v == VERDICT_FITS ? card_check_room(n, e->request, share, card) : v;
 }
 
-enum verdict look_share(const struct look *l, const struct evaluation *e, const struct share *share,
-                        uint32_t card)
+enum verdict card_check_share(const struct card_check *check, const struct evaluation *e,
+                              const struct share *share, uint32_t card)
 {
-    return look_evaluate(l, e, share, card);
+    return card_check_evaluate(check, e, share, card);
 }
 
-void look_at(struct look *l, const struct node *n, const struct evaluation *e)
+void card_check_begin(struct card_check *check, const struct node *n, const struct evaluation *e)
 {
-    look_groups(l, n, e);
-    look_swap(&l->swap, n, e);
+    card_check_begin_groups(check, n, e);
+    card_check_swap(&check->swap, n, e);
 }
 
-enum verdict look_card(const struct look *l, const struct evaluation *e, uint32_t card)
+enum verdict card_check_one(const struct card_check *check, const struct evaluation *e,
+                            uint32_t card)
 {
     struct share share = request_share(e->request);
-    assert(card < l->node->n_cards);
+    assert(card < check->node->n_cards);
     evaluation_work(e, 1);
-    enum verdict v = look_evaluate(l, e, &share, card);
-    return v == VERDICT_FITS && !swap_allows(&l->swap, card) ? VERDICT_SWAP : v;
+    enum verdict v = card_check_evaluate(check, e, &share, card);
+    return v == VERDICT_FITS && !swap_allows(&check->swap, card) ? VERDICT_SWAP : v;
 }
 
 /* Where the figures of the cards go. The search for different cards for the containers asks about
  * no memory at first (fit_place_apart): then its answer is not what the pod lacks. */
-static struct shortfall *look_open_shortfall(const struct evaluation *e, const struct share *share)
+static struct shortfall *card_check_open_shortfall(const struct evaluation *e,
+                                                   const struct share *share)
 {
     struct shortfall *s = request_fixed(e->request) && share->mem == 0 ? NULL : e->shortfall;
     if (s != NULL)
@@ -138,21 +142,22 @@ static struct shortfall *look_open_shortfall(const struct evaluation *e, const s
 /* If too few are feasible, the highest verdict of a card is the reason: verdicts are ordered from
  * "never" to "nearly feasible". If some cards could become feasible, but fewer than are needed, the
  * reason is VERDICT_TOO_FEW. */
-enum verdict look_cards(const struct node *n, const struct evaluation *e, const struct share *share,
-                        const struct swap *swap, struct card_set *ret_fits)
+enum verdict card_check_all(const struct node *n, const struct evaluation *e,
+                            const struct share *share, const struct swap *swap,
+                            struct card_set *ret_fits)
 {
     const uint32_t cards = request_cards(e->request);
-    struct look look _uninitialized_;
+    struct card_check check _uninitialized_;
     enum verdict nearest = VERDICT_UNUSABLE;
     uint32_t fit = 0;
     uint32_t could = 0;
     *ret_fits = (struct card_set){{0}};
     assert(n->n_cards <= LIMIT_CARDS);
-    struct shortfall *shortfall = look_open_shortfall(e, share);
-    look_groups(&look, n, e);
+    struct shortfall *shortfall = card_check_open_shortfall(e, share);
+    card_check_begin_groups(&check, n, e);
     evaluation_work(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict v = look_evaluate(&look, e, share, i);
+        enum verdict v = card_check_evaluate(&check, e, share, i);
         if (v == VERDICT_FITS && !swap_allows(swap, i))
             v = VERDICT_SWAP;
         could += v == VERDICT_FITS || v > VERDICT_TOO_FEW ? 1 : 0;
@@ -177,7 +182,8 @@ enum verdict look_cards(const struct node *n, const struct evaluation *e, const 
     return could == 0 ? nearest : VERDICT_TOO_FEW;
 }
 
-int64_t look_charge(const struct node *n, const struct request *r, const struct placement *there)
+int64_t card_check_charge(const struct node *n, const struct request *r,
+                          const struct placement *there)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     int64_t sum = 0;

@@ -66,7 +66,7 @@ static bool node_is_true(const struct world *w, const struct node_object *o)
 static bool cache_is_true(const struct world *w)
 {
     size_t bound = 0;
-    size_t others = 0;
+    size_t cardless = 0;
     size_t holding = 0;
     size_t cursor = 0;
     if (w->cache == NULL || api_watches(&w->api) != API_KINDS_EVERYWHERE || !budgets_are_true(w))
@@ -81,7 +81,7 @@ static bool cache_is_true(const struct world *w)
         if (!o->exists || o->node.z[0] == '\0')
             continue;
         if (!o->containers[0].named) {
-            others++;
+            cardless++;
             continue;
         }
         bound++;
@@ -92,7 +92,7 @@ static bool cache_is_true(const struct world *w)
     for (const struct pod *p = cache_next_pod(w->cache, &cursor); p != NULL;
          p = cache_next_pod(w->cache, &cursor))
         holding += pod_holds(p);
-    return holding == bound && w->cache->others.n == others &&
+    return holding == bound && w->cache->cardless.n == cardless &&
            w->cache->nodes.n == api_count(CACHE_NODES);
 }
 

@@ -50,8 +50,8 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
                        p->request->priority, p->group != NULL, labels_count(p->labels));
     }
     (void)snprintf(lines[n++], sizeof(lines[0]), "groups %zu nodes %zu", c->groups.n, c->nodes.n);
-    for (uint32_t i = 0; i < c->others.n; i++) {
-        const struct other *x = others_at(&c->others, i);
+    for (uint32_t i = 0; i < c->cardless.n; i++) {
+        const struct cardless_pod *x = cardless_pods_at(&c->cardless, i);
         ck_assert_uint_lt(n, COUNT_OF(lines));
         (void)snprintf(lines[n++], sizeof(lines[0]), "other %llu %.*s %lld %u",
                        (unsigned long long)x->key[0], STR_ARG(x->node->name),

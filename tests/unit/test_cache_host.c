@@ -76,7 +76,7 @@ TEST(a_pod_without_cards_is_charged_while_it_is_bound_and_runs)
     set_pod(&r, v);
     pod_gone(&r, "a");
     check_left(&r, 8000, 32);
-    ck_assert_uint_eq(r.cache.others.n, 0);
+    ck_assert_uint_eq(r.cache.cardless.n, 0);
     rig_done(&r);
 }
 
@@ -113,10 +113,10 @@ TEST(a_pod_may_become_one_of_the_other_kind)
     for (int i = 0; i < 2; i++) {
         set_pod(&r, other);
         check_left(&r, 7500, 31);
-        ck_assert(!pod_known(&r, "a") && r.cache.others.n == 1);
+        ck_assert(!pod_known(&r, "a") && r.cache.cardless.n == 1);
         set_pod(&r, shares);
         check_left(&r, 7000, 30);
-        ck_assert(pod_known(&r, "a") && r.cache.others.n == 0);
+        ck_assert(pod_known(&r, "a") && r.cache.cardless.n == 0);
     }
     rig_done(&r);
 }

@@ -47,8 +47,8 @@
 #include "core/quota.h"
 #include "core/request/evaluation.h"
 #include "core/request/verdict.h"
+#include "core/state/cardless_pods.h"
 #include "core/state/node.h"
-#include "core/state/others.h"
 #include "core/state/swap.h"
 
 enum cache_kind {
@@ -84,12 +84,12 @@ struct cache {
     struct intern_table sizes;    /* of the nodes */
     struct intern_table requests; /* of the pods; `labels` too */
     struct intern_table labels;
-    struct others others;         /* bound pods that ask for no card */
-    struct dra dra;               /* the devices that DRA has given away; see cache_dra.h */
-    struct quota quota;           /* each pod is a member, charged with what it holds */
-    struct learned_costs learned; /* learns from each new pod; its owner has it solve */
-    uint32_t quota_epoch;         /* of the last list that contained the quota ConfigMap */
-    bool limited;                 /* quotas are in force */
+    struct cardless_pods cardless; /* bound pods that ask for no card */
+    struct dra dra;                /* the devices that DRA has given away; see cache_dra.h */
+    struct quota quota;            /* each pod is a member, charged with what it holds */
+    struct learned_costs learned;  /* learns from each new pod; its owner has it solve */
+    uint32_t quota_epoch;          /* of the last list that contained the quota ConfigMap */
+    bool limited;                  /* quotas are in force */
 
     struct changes changes; /* of the nodes */
     struct list pending;    /* pods that hold nothing, the latest first */

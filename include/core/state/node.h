@@ -135,9 +135,9 @@ struct node {
     struct lock_view *lock;     /* of its dialect; owned, its texts are behind it; NULL: none */
     uint64_t idle_s; /* with a lock: since when no pod waits here, Unix time; 0: one does */
 
-    uint32_t renamed;  /* part of `exclusive`: by other names */
-    uint32_t n_others; /* pods without a GPU request that are charged to host_used */
-    void *block;       /* the allocation that contains the node */
+    uint32_t renamed;    /* part of `exclusive`: by other names */
+    uint32_t n_cardless; /* pods without a GPU request that are charged to host_used */
+    void *block;         /* the allocation that contains the node */
 
     /* What a score needs, in the line of the processor's cache that evaluate.c prefetches. */
     uint32_t n_starting; /* pods in its list of which pod_starts is true; an overlay does not count
@@ -448,7 +448,7 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
 void node_stamp(struct node *n);
 
 /* Charges a pod without a GPU request, or releases it (sign -1). */
-void node_charge_other(struct node *n, struct host host, int sign);
+void node_charge_cardless(struct node *n, struct host host, int sign);
 void node_derive(struct node *n);
 
 /* Whether a pod is refused where the device plugin could swap it. */

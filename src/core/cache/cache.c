@@ -10,10 +10,10 @@
 #include "core/cache/cache.h"
 
 #include "base/mem.h"
+#include "cache_cardless.h"
 #include "cache_charge.h"
 #include "cache_dra.h"
 #include "cache_lock.h"
-#include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
 #include "core/place/fit.h"
@@ -26,7 +26,7 @@ void cache_init(struct cache *c, struct map_seed seed)
     map_init(&c->pods, offsetof(struct pod, uid), seed);
     map_save_memory(&c->pods); /* one look-up for each object or bind, none for each node */
     map_init(&c->groups, offsetof(struct group, key), seed);
-    others_init(&c->others, seed);
+    cardless_pods_init(&c->cardless, seed);
     intern_init(&c->sizes, seed);
     intern_init(&c->requests, seed);
     intern_init(&c->labels, seed);
@@ -51,7 +51,7 @@ void cache_done(struct cache *c)
     cursor = 0;
     for (struct node *n = map_next(&c->nodes, &cursor); n != NULL; n = map_next(&c->nodes, &cursor))
         node_drop(n, &c->sizes);
-    others_done(&c->others);
+    cardless_pods_done(&c->cardless);
     dra_done(&c->dra);
     map_done(&c->groups);
     map_done(&c->pods);
@@ -164,8 +164,8 @@ static enum errc cache_pod_unwanting(struct cache *c, struct pod *p, const struc
 {
     bool bound = pod_view_bound(view);
     if (pod_view_terminal(view))
-        cache_other_drop(c, view->uid);
-    else if (bound && cache_other_set(c, view->uid, view->node, host) != OK)
+        cache_cardless_drop(c, view->uid);
+    else if (bound && cache_cardless_set(c, view->uid, view->node, host) != OK)
         return ERR_NOMEM;
     if (p != NULL)
         cache_pod_ends(c, p, ret);
@@ -184,7 +184,7 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
     if (!bound && readable != OK)
         request = (struct request){.mem = 0};
     bool wants = readable != OK || request_wants(&request);
-    bool older = !bound && cache_other_seen(c, view->uid);
+    bool older = !bound && cache_cardless_seen(c, view->uid);
     if (holds && !bound)
         return cache_pod_seen_unbound(c, p, view, &request, wants);
     if (pod_view_terminal(view) || !wants)
@@ -204,7 +204,7 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
     }
     assert(bound ? p->node != NULL : !pod_holds(p));
     if (bound) {
-        cache_other_drop(c, view->uid);
+        cache_cardless_drop(c, view->uid);
         cache_pod_set_state(c, p, POD_BOUND);
     }
     node_note_deletion(p, view->deleting);
@@ -217,7 +217,7 @@ static enum errc cache_apply_pod_set(struct cache *c, const struct pod_view *vie
 static void cache_apply_pod_gone(struct cache *c, struct str uid, struct effect *ret)
 {
     struct pod *p = map_get(&c->pods, uid);
-    cache_other_drop(c, uid);
+    cache_cardless_drop(c, uid);
     if (p == NULL)
         return;
     if (p->state == POD_RESERVED) {
@@ -243,13 +243,13 @@ static enum errc cache_apply_pod_read(struct cache *c, const struct pod_view *vi
     (void)readable; /* it is bound: charge the part that can be read */
     if (pod_view_terminal(view)) {
         ret->changed = true;
-        cache_other_drop(c, view->uid);
+        cache_cardless_drop(c, view->uid);
         cache_pod_remove(c, p);
         return OK;
     }
     if (cache_pod_place(c, p, view, &request, now_ns, ret) != OK)
         return ERR_NOMEM;
-    cache_other_drop(c, view->uid);
+    cache_cardless_drop(c, view->uid);
     node_note_deletion(p, view->deleting);
     cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
@@ -450,7 +450,7 @@ static void cache_sweep_pods(struct cache *c, struct effect *ret)
         ret->swept++;
         cursor--;
     }
-    cache_other_sweep(c, ret);
+    cache_cardless_sweep(c, ret);
     /* In a second walk: a walk that removes objects may visit an object twice. */
     cursor = 0;
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {

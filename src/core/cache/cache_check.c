@@ -1,6 +1,6 @@
 /* Asserts what must be true between any two events. For tests. */
+#include "cache_cardless.h"
 #include "cache_dra.h"
-#include "cache_other.h"
 #include "cache_quota.h"
 #include "cache_store.h"
 
@@ -108,13 +108,13 @@ void cache_check(const struct cache *c)
         assert(!n->locked || n->lock != NULL);
         sized += n->sizes != NULL ? 1 : 0;
         assert(map_get(&c->nodes, n->name) == n);
-        assert(!node_is_hidden(n) || n->n_others > 0);
+        assert(!node_is_hidden(n) || n->n_cardless > 0);
         assert(n->n_pods <= holding);
         holding -= n->n_pods;
     }
     assert(holding == 0 && locks == 0);
     intern_check(&c->sizes, sized);
     cache_quota_check(c);
-    cache_other_check(c);
+    cache_cardless_check(c);
     cache_dra_check(c);
 }

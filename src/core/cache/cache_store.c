@@ -54,7 +54,7 @@ struct node *cache_node_get_or_add(struct cache *c, struct str name)
 
 void cache_node_release(struct cache *c, struct node *n)
 {
-    if (!node_is_hidden(n) || n->n_others > 0)
+    if (!node_is_hidden(n) || n->n_cardless > 0)
         return;
     assert(n->n_pods == 0 && n->n_starting == 0 && n->used == 0 && n->sizes == NULL);
     const struct node *known = map_del(&c->nodes, n->name);

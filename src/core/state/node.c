@@ -125,11 +125,11 @@ void node_charge(struct node *n, const struct request *r, const struct share *sh
     n->n_pods += (uint32_t)sign;
 }
 
-void node_charge_other(struct node *n, struct host host, int sign)
+void node_charge_cardless(struct node *n, struct host host, int sign)
 {
-    assert(sign == 1 || (sign == -1 && n->n_others > 0));
+    assert(sign == 1 || (sign == -1 && n->n_cardless > 0));
     host_charge(&n->host_used, host, sign);
-    n->n_others += (uint32_t)sign;
+    n->n_cardless += (uint32_t)sign;
     if (!host_is_zero(host))
         node_stamp(n);
 }

@@ -8,7 +8,7 @@
 
 #include "core/limit.h"
 #include "core/place/fit.h"
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 
 /* The nodes of this request with one outcome of the row. */
 struct evaluation_tally {

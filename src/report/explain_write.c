@@ -3,7 +3,7 @@
 
 #include "core/limit.h"
 #include "core/place/score.h"
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 #include "objects/stamp.h"
 #include "report/cost_write.h"
 #include "report/plan.h"

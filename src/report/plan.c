@@ -12,7 +12,7 @@
 #include "core/place/fit.h"
 #include "core/place/score.h"
 #include "core/state/overlay.h"
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 
 /* How many whole cards DRA has left, at most, beside `planned` ones. Claims, and the present pods
  * of GPUSHARE_RESOURCE_EXCLUSIVE, have the same cards or others: the larger number counts. Without
@@ -151,10 +151,10 @@ static enum errc plan_open_account(struct plan *p)
 
 static void plan_charge_account(struct plan *p, const struct node *n, const struct holding *h)
 {
-    struct quota_use uses[USES_MAX];
+    struct quota_use uses[QUOTA_USAGE_MAX];
     if (p->tenant.entry == NULL)
         return;
-    uint32_t count = uses_of(n, p->evaluation.request, h->shares, h->n_shares, uses);
+    uint32_t count = quota_usage_of(n, p->evaluation.request, h->shares, h->n_shares, uses);
     for (uint32_t i = 0; i < count; i++)
         quota_charge(&p->tenant, &uses[i], 1);
 }

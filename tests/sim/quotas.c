@@ -160,8 +160,8 @@ static void use_exclusive(struct uses *u, unsigned node, const struct pod_object
 
 /* With these parts of cards; without any, for all that the pod asks for. A card that the node does
  * not have has no size. */
-static void uses_of(const struct pod_object *p, unsigned node, const struct slices *all,
-                    struct uses *ret)
+static void quota_usage_of(const struct pod_object *p, unsigned node, const struct slices *all,
+                           struct uses *ret)
 {
     ret->n = 0;
     for (unsigned i = 0; i < all->n; i++) {
@@ -180,7 +180,7 @@ static void uses_placed(const struct pod_object *p, bool lasting, struct uses *r
 {
     struct slices all;
     pod_object_slices(p, lasting, &all);
-    uses_of(p, store_find_node(name_str(&p->node)), &all, ret);
+    quota_usage_of(p, store_find_node(name_str(&p->node)), &all, ret);
 }
 
 /* What a pod without a place asks for, if all its cards were like this one. */
@@ -406,7 +406,7 @@ bool quotas_deny(const struct pod_object *p, unsigned node, bool perhaps)
 bool quotas_allow(const struct quota_room *r, unsigned node, const struct slices *all)
 {
     struct uses u;
-    uses_of(r->pod, node, all, &u);
+    quota_usage_of(r->pod, node, all, &u);
     return allows(r, &u);
 }
 

@@ -1,6 +1,6 @@
 /* How the quota of a namespace limits the cards that a pod may get, and the reason in the
  * refusal. */
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 #include "quota_rig.h"
 
 TEST(a_model_that_is_used_up_is_skipped)
@@ -198,7 +198,8 @@ static void kind_set(struct rig *r, unsigned i)
 }
 
 /* With a memo and without: the verdicts must be equal. */
-static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a, struct uses_memo *memo)
+static enum verdict ask_both(const struct rig *r, unsigned i, struct asks a,
+                             struct quota_usage_memo *memo)
 {
     char name[8];
     struct request request;
@@ -240,7 +241,7 @@ TEST(a_memo_answers_as_the_account)
         kind_set(&r, i);
     bound(&r, "p", "n6", "0", (struct asks){.mem = "3"});
     for (size_t k = 0; k < COUNT_OF(asks); k++) {
-        struct uses_memo memo = {.n = 0};
+        struct quota_usage_memo memo = {.n = 0};
         for (unsigned i = 0; i < 2 * KINDS; i++)
             verdicts[ask_both(&r, i % KINDS, asks[k], &memo)]++;
         ck_assert(memo.n > 10 || asks[k].exclusive != NULL);

@@ -9,7 +9,7 @@
 
 struct pod;
 struct shortfall;
-struct uses_memo;
+struct quota_usage_memo;
 struct learned_costs;
 
 /* All pointers are borrowed. Only request must not be NULL: with zeros in all other fields the pod
@@ -23,7 +23,7 @@ struct evaluation {
     enum policy fallback; /* the card policy if neither the pod nor the node sets one */
     const struct learned_costs *learned; /* what the policies with costs know; NULL: nothing */
     struct quota_account account;        /* of its namespace; without an entry: no limits */
-    struct uses_memo *memo;              /* cached answers of the account; NULL: no cache */
+    struct quota_usage_memo *memo;       /* cached answers of the account; NULL: no cache */
     struct work *work;                   /* counts the cost of the answer; NULL: not counted */
     struct shortfall *shortfall; /* gets the figures of the node evaluated last; NULL: none */
 };

@@ -2,7 +2,7 @@
 #include "cache_quota.h"
 
 #include "core/limit.h"
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 
 /* Sets the limits, whose usage starts at 0, and then charges everything that is held. */
 static enum errc cache_quota_set(struct cache *c, const struct quota_view *view)
@@ -14,7 +14,7 @@ static enum errc cache_quota_set(struct cache *c, const struct quota_view *view)
     for (const struct pod *p = map_next(&c->pods, &cursor); p != NULL;
          p = map_next(&c->pods, &cursor)) {
         if (pod_holds(p))
-            uses_charge(p, 1);
+            quota_usage_charge(p, 1);
         if (p->claim != NULL) /* no room is kept for a pod that a quota denies */
             node_stamp(p->claim);
     }
@@ -76,7 +76,7 @@ static void cache_quota_check_tenant(const struct cache *c, const struct quota_t
         counted.tenant = &again;
         members++;
         if (pod_holds(p))
-            uses_charge(&counted, 1);
+            quota_usage_charge(&counted, 1);
     }
     assert(members == t->members);
     for (size_t i = 0; i < n; i++)

@@ -7,7 +7,7 @@
  */
 #include "core/place/assign.h"
 
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 
 /* An exhaustive search for eight containers on eight cards, without symmetric solutions, takes
  * fewer. */
@@ -291,7 +291,8 @@ static bool assign_ends(const struct assign *s, struct placement *ret)
             return false;
         sum += charge;
     }
-    return sum <= n->total - n->used && uses_allow(n, s->choice->evaluation, shares, cards);
+    return sum <= n->total - n->used &&
+           quota_usage_is_allowed(n, s->choice->evaluation, shares, cards);
 }
 
 /* Takes back the card that is to be changed next. Cards of an init container make no difference to

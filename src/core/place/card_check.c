@@ -4,7 +4,7 @@
 
 #include "core/limit.h"
 #include "core/place/shortfall.h"
-#include "core/state/uses.h"
+#include "core/state/quota_usage.h"
 
 static bool card_check_same_group(const struct pod *p, struct str namespace, struct str mine,
                                   struct str its)
@@ -102,7 +102,7 @@ static enum verdict card_check_evaluate(const struct card_check *check, const st
     if (v == VERDICT_FITS)
         v = card_check_groups(check, e, card);
     if (v == VERDICT_FITS)
-        v = uses_evaluate(n, e, card, &refusal);
+        v = quota_usage_evaluate(n, e, card, &refusal);
     return v == VERDICT_FITS ? card_check_room(n, e->request, share, card) : v;
 }
 

@@ -4,8 +4,8 @@
 #include "base/sort.h"
 #include "core/limit.h"
 #include "core/policy/learned_costs.h"
+#include "core/state/quota_usage.h"
 #include "core/state/swap.h"
-#include "core/state/uses.h"
 
 struct order {
     uint32_t cards[LIMIT_CARDS];

@@ -8,8 +8,8 @@
 #include "core/place/plugin_choice.h"
 #include "core/place/shortfall.h"
 #include "core/state/overlay.h"
+#include "core/state/quota_usage.h"
 #include "core/state/swap.h"
-#include "core/state/uses.h"
 #include "core/state/vgpu.h"
 #include "fit_apart.h"
 
@@ -81,7 +81,7 @@ static enum verdict fit_place_by_plugin(struct card_choice *choice, const struct
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
     /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
-    if (!uses_allow(n, e, shares, count))
+    if (!quota_usage_is_allowed(n, e, shares, count))
         return VERDICT_PLUGIN_ORDER;
     return card_check_placement(n, r, ret);
 }
@@ -195,7 +195,7 @@ static enum verdict fit_place_pod(const struct node *n, const struct evaluation 
     if (v != VERDICT_FITS)
         return v;
     if (!request_shares(r))
-        return uses_evaluate(n, e, 0, &refusal);
+        return quota_usage_evaluate(n, e, 0, &refusal);
     if (n->fault != NODE_OK)
         return fit_fault_verdict(n->fault);
     if (n->sizes->dialect != r->dialect)
@@ -247,7 +247,7 @@ uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct
             count = shares_of(q->request, there.grants, there.n, false, shares);
         else
             continue;
-        if (!uses_allow(n, &claim, shares, count))
+        if (!quota_usage_is_allowed(n, &claim, shares, count))
             continue;
         kept++;
         overlay_charge(&then, q->request, shares, count, 1);
@@ -300,7 +300,7 @@ static enum verdict fit_evaluate(const struct node *n, const struct evaluation *
 static enum verdict fit_quota(const struct node *n, const struct evaluation *e)
 {
     struct quota_refusal refusal;
-    return n->sizes->infos == NULL ? uses_evaluate(n, e, 0, &refusal) : fit_evaluate(n, e);
+    return n->sizes->infos == NULL ? quota_usage_evaluate(n, e, 0, &refusal) : fit_evaluate(n, e);
 }
 
 enum verdict fit_node(const struct node *n, const struct evaluation *e)
@@ -324,20 +324,21 @@ bool fit_refusal(const struct node *n, const struct evaluation *e, enum verdict 
     if (n == NULL || (v != VERDICT_QUOTA && v != VERDICT_QUOTA_DENIED))
         return false;
     if (!request_shares(e->request))
-        return uses_evaluate(n, e, 0, ret) == v;
+        return quota_usage_evaluate(n, e, 0, ret) == v;
     struct card_check check _uninitialized_;
     struct share share = request_share(e->request);
     card_check_begin_groups(&check, n, e);
     evaluation_work(e, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        if (card_check_share(&check, e, &share, i) == v && uses_evaluate(n, e, i, ret) == v)
+        if (card_check_share(&check, e, &share, i) == v && quota_usage_evaluate(n, e, i, ret) == v)
             return true;
     }
     /* For containers that would be on different cards, because each card is too small for all of
      * them, or because each has its own. */
     bool own = request_by_container(e->request);
     for (uint32_t i = 0; i < n->n_cards; i++) {
-        enum verdict its = card_usable(&n->cards[i]) ? uses_evaluate(n, e, i, ret) : VERDICT_FITS;
+        enum verdict its =
+            card_usable(&n->cards[i]) ? quota_usage_evaluate(n, e, i, ret) : VERDICT_FITS;
         if (its == v || (own && its != VERDICT_FITS))
             return true;
     }
@@ -348,7 +349,7 @@ bool fit_card_refusal(const struct node *n, const struct evaluation *e, uint32_t
                       struct quota_refusal *ret)
 {
     assert(card < n->n_cards);
-    return uses_evaluate(n, e, card, ret) != VERDICT_FITS;
+    return quota_usage_evaluate(n, e, card, ret) != VERDICT_FITS;
 }
 
 bool fit_swaps(const struct node *n, const struct evaluation *e)

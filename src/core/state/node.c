@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "core/limit.h"
 #include "core/quantity.h"
+#include "core/state/quota_usage.h"
 #include "core/state/swap.h"
-#include "core/state/uses.h"
 #include "core/state/vgpu.h"
 
 void node_stamp(struct node *n)
@@ -174,7 +174,7 @@ static void node_recount(struct node *n)
 static void node_charge_uses(const struct node *n, int sign)
 {
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
-        uses_charge(p, sign);
+        quota_usage_charge(p, sign);
 }
 
 /* Finds the cards of pods that name them by UUID. */
@@ -369,7 +369,7 @@ void node_attach(struct node *n, struct pod *p)
     n->n_exchanging += p->exchanging ? 1 : 0;
     n->n_unreadable += p->unreadable ? 1 : 0;
     node_charge_pod(n, p, 1);
-    uses_charge(p, 1);
+    quota_usage_charge(p, 1);
     node_derive(n);
     node_note_change(n);
 }
@@ -388,7 +388,7 @@ void node_detach(struct pod *p)
     if (n->n_starting > 0)
         swap_note_end(n, p);
     node_charge_pod(n, p, -1);
-    uses_charge(p, -1);
+    quota_usage_charge(p, -1);
     p->node = NULL;
     assert(n->pods != NULL || (n->n_pods == 0 && n->used == node_lent(n) && n->n_starting == 0));
     node_derive(n);

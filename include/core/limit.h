@@ -29,8 +29,8 @@
 
 /*
  * The cost of one filter, prioritize, preempt, bind or explain, in steps of about ten nanoseconds
- * (work.h). A filter of 5,000 nodes with eight cards and a hundred pods each takes 50,000 to five
- * million steps. A request that takes more is refused, because the process does nothing else
+ * (step_budget.h). A filter of 5,000 nodes with eight cards and a hundred pods each takes 50,000 to
+ * five million steps. A request that takes more is refused, because the process does nothing else
  * meanwhile. The check comes between nodes, and before a model is matched with a list of patterns,
  * so the last node may go beyond the limit.
  */

@@ -41,12 +41,12 @@ struct candidates {
  * for cards has no steps left; *j is valid until the memo's next use. Without `scored`
  * scores stays NULL. For a pod that requests no card all scores are SCORE_NONE: cardpack does not
  * rank nodes for it. ERR_NOMEM: no memory. ERR_LIMIT: the answer does not fit, or needs more steps
- * than *work allows; *reterr says which, and *j is of no use. A node that is named twice is
+ * than *step_budget allows; *reterr says which, and *j is of no use. A node that is named twice is
  * evaluated once.
  */
-enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, struct work *work,
-                   const struct filter_args *args, struct arena *a, bool scored,
-                   struct candidates *j, struct err *reterr) _must_use_;
+enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo,
+                   struct step_budget *step_budget, const struct filter_args *args, struct arena *a,
+                   bool scored, struct candidates *j, struct err *reterr) _must_use_;
 
 /* The text of a quota's refusal of candidate i, if the memo has it; else absent. */
 struct str evaluate_refusal(const struct candidates *j, size_t i);

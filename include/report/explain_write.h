@@ -12,8 +12,9 @@ void explain_write_placement(struct jwrite *w, const struct grant *grants, uint3
 void explain_write_refused(struct jwrite *w, const unsigned counts[static VERDICT_COUNT]);
 
 /*
- * Writes to out; uses the arena to sort the nodes. *work counts the steps. ERR_LIMIT: the request
- * would take more than LIMIT_REQUEST_STEPS.
+ * Writes to out; uses the arena to sort the nodes. *step_budget counts the steps. ERR_LIMIT: the
+ * request would take more than LIMIT_REQUEST_STEPS.
  */
-enum errc explain_write(const struct cache *c, struct work *work, const struct pod_view *pod,
-                        struct arena *a, struct buf *out, struct err *reterr) _must_use_;
+enum errc explain_write(const struct cache *c, struct step_budget *step_budget,
+                        const struct pod_view *pod, struct arena *a, struct buf *out,
+                        struct err *reterr) _must_use_;

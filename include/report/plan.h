@@ -35,7 +35,7 @@ struct plan {
     struct plan_spot *spots; /* one for each replica that fits, in order */
     struct plan_site *sites; /* all nodes that the API server has, in no order */
     size_t n_sites;
-    struct work own; /* used if the given evaluation has none */
+    struct step_budget own; /* used if the given evaluation has none */
 
     struct quota_tenant tenant; /* the quota with the replicas added; entry NULL: no limits */
     struct score score;

@@ -26,6 +26,6 @@ struct whatif_question {
 enum errc whatif_read(struct str body, struct arena *a, struct whatif_question *ret,
                       struct err *reterr) _must_use_;
 
-/* Writes the answer from a cache. *work counts the steps. */
-enum errc whatif_write(const struct cache *c, struct work *work, struct whatif_question *q,
-                       struct arena *a, struct buf *out) _must_use_;
+/* Writes the answer from a cache. *step_budget counts the steps. */
+enum errc whatif_write(const struct cache *c, struct step_budget *step_budget,
+                       struct whatif_question *q, struct arena *a, struct buf *out) _must_use_;

@@ -338,7 +338,7 @@ enum errc daemon_open(struct daemon *d, const struct daemon_settings *s, struct 
                                    .placed_events = s->config->placed_events,
                                    .timeout_ms = s->config->bind_timeout_ms,
                                    .counts = &d->service.metrics.binds,
-                                   .work = &d->service.work};
+                                   .step_budget = &d->service.step_budget};
     code = bind_new(&binder, &d->service.binder, reterr);
     if (code == OK)
         code = daemon_open_evictor(d, reterr);

@@ -30,20 +30,20 @@ struct service {
     struct binder *binder;
     struct advise advise;
     struct learn learn;
-    struct events *events;      /* NULL with the embedded cluster: see events_post */
-    struct embedded *embedded;  /* NULL: a Kubernetes cluster */
-    struct leader_label *label; /* NULL: no pod is labelled */
-    struct evictor *evictor;    /* NULL: evict-for-cards is off; see evictor.h */
-    struct list explains;       /* calls that wait for the API server; see query.h */
-    struct ui_feed *ui;         /* NULL: /ui/events is off; see ui_feed.h */
-    struct ui_reasons *reasons; /* why filter refused pods, for the page; may be NULL */
-    bool draining;              /* after SIGTERM: /readyz says so, requests are still served */
-    bool closing;               /* after shutdown-delay: explain calls are refused */
-    unsigned shortlist;         /* most nodes in an answer of filter; 0: no limit */
-    struct mem_budget memory;   /* memory-budget, of the requests of all ports */
-    uint64_t memory_told_ms;    /* loop time at which its last refusal was logged; 0: never */
-    uint64_t memory_untold;     /* its refusals since then */
-    struct work work;           /* cost of the present or last request */
+    struct events *events;          /* NULL with the embedded cluster: see events_post */
+    struct embedded *embedded;      /* NULL: a Kubernetes cluster */
+    struct leader_label *label;     /* NULL: no pod is labelled */
+    struct evictor *evictor;        /* NULL: evict-for-cards is off; see evictor.h */
+    struct list explains;           /* calls that wait for the API server; see query.h */
+    struct ui_feed *ui;             /* NULL: /ui/events is off; see ui_feed.h */
+    struct ui_reasons *reasons;     /* why filter refused pods, for the page; may be NULL */
+    bool draining;                  /* after SIGTERM: /readyz says so, requests are still served */
+    bool closing;                   /* after shutdown-delay: explain calls are refused */
+    unsigned shortlist;             /* most nodes in an answer of filter; 0: no limit */
+    struct mem_budget memory;       /* memory-budget, of the requests of all ports */
+    uint64_t memory_told_ms;        /* loop time at which its last refusal was logged; 0: never */
+    uint64_t memory_untold;         /* its refusals since then */
+    struct step_budget step_budget; /* cost of the present or last request */
     struct evaluation_memo evaluation_memo; /* what filter and prioritize have found */
     struct metrics metrics;
 

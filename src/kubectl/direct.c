@@ -20,7 +20,7 @@ struct reading {
     struct kubectl_client *client;
     struct cache cache;
     struct measured measured;
-    struct work work; /* counts the steps of the answer */
+    struct step_budget step_budget; /* counts the steps of the answer */
     struct ingest ingest;
 };
 
@@ -152,11 +152,11 @@ static enum errc direct_answer(struct reading *r, const struct kubectl_question 
     struct pod_view view;
     if (q->command == KUBECTL_FIT) {
         enum errc code = whatif_read(kubectl_fit_body(q, a), a, &w, e);
-        return code == OK ? whatif_write(&r->cache, &r->work, &w, a, out) : code;
+        return code == OK ? whatif_write(&r->cache, &r->step_budget, &w, a, out) : code;
     }
     if (q->command == KUBECTL_EXPLAIN) {
         enum errc code = pod_read(pod, a, &view, e);
-        return code == OK ? explain_write(&r->cache, &r->work, &view, a, out, e) : code;
+        return code == OK ? explain_write(&r->cache, &r->step_budget, &view, a, out, e) : code;
     }
     return inspect_write(&r->cache, &r->measured, q->node.n > 0 ? q->node : STR_NULL, INSPECT_CARDS,
                          a, out);

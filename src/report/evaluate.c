@@ -191,7 +191,7 @@ static const struct evaluation_entry *evaluate_remember(struct question *q, cons
                                                         enum verdict v, uint64_t score)
 {
     const struct evaluation *of = &q->candidates->evaluation;
-    if (q->row == NULL || n == q->own || of->work->cut)
+    if (q->row == NULL || n == q->own || of->step_budget->cut)
         return NULL;
     if (v == VERDICT_FITS)
         return evaluate_row_fits(q->row, n, score);
@@ -263,10 +263,10 @@ static enum verdict evaluate_candidate(struct question *q, const struct node *n,
         evaluate_set_score(q, i, j->scores == NULL ? SCORE_NONE : j->scores[first]);
         return (enum verdict)j->verdicts[first];
     }
-    if (work_is_over(j->evaluation.work))
+    if (step_budget_is_spent(j->evaluation.step_budget))
         return VERDICT_UNKNOWN_NODE; /* not reported: evaluate() fails */
     q->shortfall.noted = false;
-    j->evaluation.work->cut = false;
+    j->evaluation.step_budget->cut = false;
     enum verdict v = fit_node(n, &j->evaluation);
     uint64_t score = v == VERDICT_FITS ? evaluate_score_of(q, n) : SCORE_NONE;
     const struct evaluation_entry *e = evaluate_remember(q, n, v, score);
@@ -323,16 +323,16 @@ static void evaluate_batch(struct question *q, const struct node *const *nodes, 
         enum verdict v = evaluate_one(q, nodes[k], at + k);
         j->verdicts[at + k] = (unsigned char)v;
         j->counts[v]++;
-        work_next_node(j->evaluation.work);
+        step_budget_next_node(j->evaluation.step_budget);
     }
-    j->evaluation.work->steps += n;
+    j->evaluation.step_budget->steps += n;
 }
 
 static enum errc evaluate_no_room(const struct arena *a, struct err *reterr)
 {
     if (arena_failed(a))
         return err_set(reterr, arena_fault(a), "cardpack is out of memory");
-    return work_fail(reterr);
+    return step_budget_fail(reterr);
 }
 
 struct str evaluate_refusal(const struct candidates *j, size_t i)
@@ -346,13 +346,13 @@ struct str evaluate_refusal(const struct candidates *j, size_t i)
  * (version 1.20) when it requeues a bound pod. Only the node of that card is feasible for the pod:
  * there a bind succeeds, or resolves the Binding in doubt.
  */
-enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, struct work *work,
-                   const struct filter_args *args, struct arena *a, bool scored,
-                   struct candidates *j, struct err *reterr)
+enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo,
+                   struct step_budget *step_budget, const struct filter_args *args, struct arena *a,
+                   bool scored, struct candidates *j, struct err *reterr)
 {
     struct evaluation *e = &j->evaluation;
     *j = (struct candidates){.verdicts = arena_alloc(a, args->n)};
-    work_begin(work, args->n);
+    step_budget_begin(step_budget, args->n);
     if (scored)
         j->scores = arena_array(a, args->n, sizeof(*j->scores));
     if (j->verdicts == NULL || (scored && j->scores == NULL))
@@ -361,7 +361,7 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
     enum policy policy =
         policy_choose(j->request.node_policy, POLICY_UNSET, cache->settings.node_policy);
     cache_evaluation(cache, args->pod.uid, &j->request, e);
-    e->work = work;
+    e->step_budget = step_budget;
     if (e->account.entry != NULL)
         e->memo = arena_alloc(a, sizeof(*e->memo));
     const struct pod *p = e->self;
@@ -381,7 +381,7 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
     if (memo != NULL && !evaluation_memo_begin(memo, cache))
         q.memo = NULL;
     e->shortfall = &q.shortfall;
-    for (size_t i = 0; i < args->n && !work_is_over(work); i += MAP_BATCH) {
+    for (size_t i = 0; i < args->n && !step_budget_is_spent(step_budget); i += MAP_BATCH) {
         const struct node *nodes[MAP_BATCH];
         size_t n = MIN_OF(args->n - i, MAP_BATCH);
         cache_nodes_each(cache, args->names + i, n, nodes);
@@ -389,5 +389,5 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo, stru
     }
     evaluate_sum_up(&q);
     e->shortfall = NULL;
-    return arena_failed(a) || work_is_over(work) ? evaluate_no_room(a, reterr) : OK;
+    return arena_failed(a) || step_budget_is_spent(step_budget) ? evaluate_no_room(a, reterr) : OK;
 }

@@ -65,17 +65,18 @@ static enum errc explain_write_evaluate_all(struct explain *e, struct arena *a)
     if (e->entries == NULL)
         return arena_fault(a);
     for (const struct node *n = cache_next_node(c, &cursor);
-         n != NULL && !work_is_over(e->evaluation.work); n = cache_next_node(c, &cursor)) {
+         n != NULL && !step_budget_is_spent(e->evaluation.step_budget);
+         n = cache_next_node(c, &cursor)) {
         struct entry *entry = &e->entries[e->n];
         if (n->fault == NODE_ABSENT)
             continue;
         e->n++;
-        evaluation_work(&e->evaluation, 1);
+        evaluation_count_steps(&e->evaluation, 1);
         *entry = (struct entry){.node = n, .verdict = explain_write_evaluate_node(e, n)};
         e->counts[entry->verdict]++;
         if (entry->verdict == VERDICT_FITS && request_shares(&e->request) && n->n_cards > 0)
             entry->score = score_node(&e->score, n);
-        work_next_node(e->evaluation.work);
+        step_budget_next_node(e->evaluation.step_budget);
     }
     if (e->n > 1)
         qsort(e->entries, e->n, sizeof(*e->entries), explain_write_by_score_and_name);
@@ -204,7 +205,7 @@ static void explain_write_node(struct jwrite *w, const struct explain *e, const 
     if (e->held == NULL && e->fault.code == OK && request_wants(&e->request))
         explain_write_inside(w, e, entry->node);
     jwrite_object_end(w);
-    evaluation_work(&e->evaluation, (w->out->n - before) / LIMIT_STEP_BYTES);
+    evaluation_count_steps(&e->evaluation, (w->out->n - before) / LIMIT_STEP_BYTES);
 }
 
 /* The pod's state in the cache; for a pod that is not in the cache, the state of its object. */
@@ -307,8 +308,9 @@ static void explain_write_find(struct explain *e)
     }
 }
 
-enum errc explain_write(const struct cache *c, struct work *work, const struct pod_view *pod,
-                        struct arena *a, struct buf *out, struct err *reterr)
+enum errc explain_write(const struct cache *c, struct step_budget *step_budget,
+                        const struct pod_view *pod, struct arena *a, struct buf *out,
+                        struct err *reterr)
 {
     struct jwrite w;
     struct explain e = {.cache = c, .pod = pod, .fault = ERR_INIT};
@@ -316,8 +318,8 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     e.fault.code = code;
     cache_evaluation(c, pod->uid, &e.request, &e.evaluation);
     /* Twice the nodes: a feasible node is evaluated a second time, for its cards. */
-    work_begin(work, 2 * c->nodes.n);
-    e.evaluation.work = work;
+    step_budget_begin(step_budget, 2 * c->nodes.n);
+    e.evaluation.step_budget = step_budget;
     if (e.evaluation.account.entry != NULL)
         e.evaluation.memo = arena_alloc(a, sizeof(*e.evaluation.memo));
     explain_write_find(&e);
@@ -331,13 +333,13 @@ enum errc explain_write(const struct cache *c, struct work *work, const struct p
     jwrite_str_at(&w, STR("error"), str_of(e.fault.text));
     explain_write_counts(&w, &e);
     jwrite_array_at(&w, STR("verdicts"));
-    for (size_t i = 0; i < e.n && !work_is_over(work); i++) {
+    for (size_t i = 0; i < e.n && !step_budget_is_spent(step_budget); i++) {
         explain_write_node(&w, &e, &e.entries[i]);
-        work_next_node(work);
+        step_budget_next_node(step_budget);
     }
     jwrite_array_end(&w);
     jwrite_object_end(&w);
-    if (work_is_over(work))
-        return work_fail(reterr);
+    if (step_budget_is_spent(step_budget))
+        return step_budget_fail(reterr);
     return buf_failed(out) ? err_set(reterr, buf_fault(out), "no room for the answer") : OK;
 }

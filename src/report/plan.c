@@ -97,7 +97,7 @@ static struct plan_site *plan_heap_pop(struct plan *p)
 
 static void plan_offer(struct plan *p, struct plan_site *s)
 {
-    evaluation_work(&p->evaluation, 8); /* the copy of the node, too */
+    evaluation_count_steps(&p->evaluation, 8); /* the copy of the node, too */
     if (plan_evaluate_beside(&s->node, &p->evaluation, s->replicas) != VERDICT_FITS)
         return;
     if (request_shares(p->evaluation.request) && s->node.n_cards > 0)
@@ -122,10 +122,10 @@ static enum errc plan_open_sites(struct plan *p, const struct cache *c)
         assert(p->n_sites < c->nodes.n);
         struct plan_site *s = &p->sites[p->n_sites++];
         *s = (struct plan_site){.node = *n, .real = n};
-        p->exhausted = p->exhausted || work_is_over(p->evaluation.work);
+        p->exhausted = p->exhausted || step_budget_is_spent(p->evaluation.step_budget);
         if (!p->exhausted)
             plan_offer(p, s);
-        work_next_node(p->evaluation.work);
+        step_budget_next_node(p->evaluation.step_budget);
     }
     return OK;
 }
@@ -204,7 +204,8 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
     if (arena_failed(p->arena))
         return arena_fault(p->arena);
     assert(p->fit < p->replicas);
-    evaluation_work(&p->evaluation, s->node.n_cards + 8 * there->n); /* the answer lists them */
+    evaluation_count_steps(&p->evaluation,
+                           s->node.n_cards + 8 * there->n); /* the answer lists them */
     overlay_add(&s->node, pod);
     plan_charge_account(p, &s->node, pod->holding);
     p->evaluation.affinity_held = p->evaluation.request->affinity.n > 0;
@@ -216,15 +217,15 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
 static enum errc plan_place_all(struct plan *p)
 {
     /* Evaluating every node once is not limited here: filter does the same. */
-    uint64_t most = p->evaluation.work->steps + LIMIT_PLAN_LOOKS;
+    uint64_t most = p->evaluation.step_budget->steps + LIMIT_PLAN_LOOKS;
     while (p->fit < p->replicas && p->n_heap > 0 && !p->exhausted) {
         struct placement there _uninitialized_;
-        if (p->evaluation.work->steps > most) {
+        if (p->evaluation.step_budget->steps > most) {
             p->exhausted = true;
             return OK;
         }
         struct plan_site *s = plan_heap_pop(p);
-        evaluation_work(&p->evaluation, 1);
+        evaluation_count_steps(&p->evaluation, 1);
         /* It was feasible when it was pushed. Since then its affinity group may have got a card on
          * another node, and other replicas may have used up the quota. */
         if (fit_place(&s->node, &p->evaluation, &there) != VERDICT_FITS)
@@ -242,9 +243,9 @@ enum errc plan_make(struct plan *p, const struct cache *c, const struct evaluati
 {
     *p = (struct plan){.arena = a, .evaluation = *e, .replicas = replicas};
     p->avoids_swaps = c->settings.swap_guard == SWAP_GUARD_PREFER;
-    if (e->work == NULL) {
-        work_begin(&p->own, c->nodes.n);
-        p->evaluation.work = &p->own;
+    if (e->step_budget == NULL) {
+        step_budget_begin(&p->own, c->nodes.n);
+        p->evaluation.step_budget = &p->own;
     }
     score_begin(&p->score, &p->evaluation,
                 policy_choose(e->request->node_policy, POLICY_UNSET, c->settings.node_policy));

@@ -31,7 +31,7 @@ static void reason_put_holder(struct buf *out, const struct node *n, const struc
                               uint32_t card, enum verdict v, enum reason_reader reader)
 {
     const struct request *r = e->request;
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     const char *how = v == VERDICT_HELD_WHOLE ? "is held whole by" : "has, of the same group,";
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         bool whole = v == VERDICT_HELD_WHOLE && p->request->whole;

@@ -106,9 +106,10 @@ static void whatif_put_reasons(struct buf *text, const struct whatif *w,
 static bool whatif_count_refusals(const struct whatif *w, unsigned counts[static VERDICT_COUNT])
 {
     bool valid = w->fault.code == OK;
-    for (size_t i = 0; i < w->plan.n_sites && !work_is_over(w->plan.evaluation.work); i++)
+    for (size_t i = 0; i < w->plan.n_sites && !step_budget_is_spent(w->plan.evaluation.step_budget);
+         i++)
         counts[valid ? plan_next(&w->plan, &w->plan.sites[i]) : VERDICT_BAD_REQUEST]++;
-    return !work_is_over(w->plan.evaluation.work);
+    return !step_budget_is_spent(w->plan.evaluation.step_budget);
 }
 
 static void whatif_write_stop(struct jwrite *j, const struct whatif *w)
@@ -187,8 +188,9 @@ enum errc whatif_read(struct str body, struct arena *a, struct whatif_question *
 }
 
 /* For an invalid request nothing is planned: every node refuses it. */
-static enum errc whatif_answer(const struct cache *c, struct work *work, const struct pod_view *pod,
-                               uint32_t replicas, struct arena *a, struct buf *out)
+static enum errc whatif_answer(const struct cache *c, struct step_budget *step_budget,
+                               const struct pod_view *pod, uint32_t replicas, struct arena *a,
+                               struct buf *out)
 {
     struct request request;
     struct evaluation evaluation;
@@ -196,8 +198,8 @@ static enum errc whatif_answer(const struct cache *c, struct work *work, const s
     enum errc readable = request_read(pod, &request, &w.fault);
     w.fault.code = readable;
     cache_evaluation(c, pod->uid, &request, &evaluation);
-    work_begin(work, c->nodes.n);
-    evaluation.work = work;
+    step_budget_begin(step_budget, c->nodes.n);
+    evaluation.step_budget = step_budget;
     enum errc code = plan_make(&w.plan, c, &evaluation, readable == OK ? replicas : 0, a);
     w.plan.replicas = replicas;
     if (code == OK)
@@ -207,9 +209,9 @@ static enum errc whatif_answer(const struct cache *c, struct work *work, const s
     return code;
 }
 
-enum errc whatif_write(const struct cache *c, struct work *work, struct whatif_question *q,
-                       struct arena *a, struct buf *out)
+enum errc whatif_write(const struct cache *c, struct step_budget *step_budget,
+                       struct whatif_question *q, struct arena *a, struct buf *out)
 {
     q->pod.uid = STR_NULL; /* a replica is not an existing pod */
-    return whatif_answer(c, work, &q->pod, q->replicas, a, out);
+    return whatif_answer(c, step_budget, &q->pod, q->replicas, a, out);
 }

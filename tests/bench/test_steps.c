@@ -308,10 +308,10 @@ static struct cost cost_of(const struct row *row, const struct size *size)
     row->body(&d.request, s, row->wants);
     ck_assert(!buf_failed(&d.request));
     d.may_fail = row->most == REFUSED;
-    d.service.work.steps = UINT64_MAX;
+    d.service.step_budget.steps = UINT64_MAX;
     double began = cpu_ns();
     verbs_ask(&d, row->handle, buf_str(&d.request));
-    struct cost ret = {d.service.work.steps, cpu_ns() - began};
+    struct cost ret = {d.service.step_budget.steps, cpu_ns() - began};
     verbs_close(&d);
     return ret;
 }
@@ -490,7 +490,7 @@ TEST_EACH(what_is_doubled_costs_twice_at_most, COUNT_OF(doubled))
 /* A bind concerns one node, and may search it to the end. */
 TEST(a_reservation_takes_so_many_steps)
 {
-    static struct work work;
+    static struct step_budget step_budget;
     struct verbs_fixture d;
     struct bench_name name;
     struct effect effect;
@@ -501,17 +501,17 @@ TEST(a_reservation_takes_so_many_steps)
     for (uint32_t i = 0; i < r.n_demands; i++)
         r.demands[i] = (struct demand){.mem = i == 15 ? 21 : 7, .index = (uint16_t)i};
     r.mem = r.lasting_mem = 21 + 15 * 7;
-    work_begin(&work, 1);
+    step_budget_begin(&step_budget, 1);
     struct cache_event e = {.type = CACHE_RESERVE,
                             .reserve = {.uid = STR("u"),
                                         .namespace = STR("ns"),
                                         .name = STR("p"),
                                         .node = bench_node_name(0, &name),
                                         .request = &r,
-                                        .work = &work}};
+                                        .step_budget = &step_budget}};
     ck_assert_int_eq(cache_apply(&d.service.cache, &e, 1, &effect), ERR_UNAVAILABLE);
-    ck_assert_uint_le(work.steps, LIMIT_APART_LOOKS + UINT64_C(32) * LIMIT_CARDS);
-    ck_assert_uint_gt(work.steps, LIMIT_CARDS);
+    ck_assert_uint_le(step_budget.steps, LIMIT_APART_LOOKS + UINT64_C(32) * LIMIT_CARDS);
+    ck_assert_uint_gt(step_budget.steps, LIMIT_CARDS);
     verbs_close(&d);
 }
 

@@ -60,7 +60,7 @@ static void stage_open(struct stage *s)
                                     .cache = &s->service.cache,
                                     .backend = s->service.backend,
                                     .timeout_ms = 25000,
-                                    .work = &s->service.work};
+                                    .step_budget = &s->service.step_budget};
     check(bind_new(&b, &s->service.binder, NULL) == OK, "a binder");
 }
 
@@ -167,8 +167,8 @@ static void check_explained(struct stage *s, const struct filter_args *args, con
     size_t i = 0;
     const json_t *v = NULL;
     buf_init(&out, 16 * MIB);
-    check(explain_write(&s->service.cache, &s->service.work, &args->pod, &s->arena, &out, NULL) ==
-              OK,
+    check(explain_write(&s->service.cache, &s->service.step_budget, &args->pod, &s->arena, &out,
+                        NULL) == OK,
           "it is explained");
     json_t *explained = answer_reads(buf_str(&out));
     json_array_foreach(json_object_get(explained, "verdicts"), i, v)
@@ -313,7 +313,7 @@ static void check_room(struct stage *s, struct str uid)
 
 static void check_steps(const struct stage *s, struct str path, struct str body)
 {
-    const struct work *w = &s->service.work;
+    const struct step_budget *w = &s->service.step_budget;
     uint64_t looked = w->looks > LIMIT_APART_LOOKS ? 0 : LIMIT_APART_LOOKS - w->looks;
     uint64_t most = WORLD_STEPS + 4 * (uint64_t)body.n + looked;
     if (str_eq(path, STR("/gpushare-scheduler/preempt")))
@@ -338,7 +338,7 @@ static void ask(struct stage *s, struct str method, struct str path, struct str 
                  cache_pod(&s->service.cache, args.uid) != NULL &&
                  pod_holds(cache_pod(&s->service.cache, args.uid));
     spoken_init(&r, method, path, body);
-    work_begin(&s->service.work, 0);
+    step_budget_begin(&s->service.step_budget, 0);
     routes_handle(&s->service, &r.request);
     still_run(s->service.loop);
     check(r.times == 1, "it is answered once");

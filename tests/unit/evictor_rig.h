@@ -158,7 +158,8 @@ static inline enum verdict ask_of(struct eviction_shape s, const struct str *nam
     struct filter_args args = {.pod = view_of(&s, &c), .names = names, .n = n};
     struct candidates j = {.verdicts = NULL};
     arena_reset(&b.arena);
-    if (evaluate(&b.service.cache, NULL, &b.service.work, &args, &b.arena, false, &j, NULL) != OK)
+    if (evaluate(&b.service.cache, NULL, &b.service.step_budget, &args, &b.arena, false, &j,
+                 NULL) != OK)
         return VERDICT_COUNT;
     b.later = evictor_filtered(b.evictor, &args, &j).n > 0;
     return (enum verdict)j.verdicts[0];

@@ -1,7 +1,7 @@
 /* Pods of HAMi's dialect with cards in several containers: their victims, and their quota. */
 #include "core/preempt/victims.h"
 #include "core/state/vgpu.h"
-#include "core/work.h"
+#include "core/step_budget.h"
 #include "dialect_rig.h"
 
 #define WHOLE_HAMI "\"nvidia.com/gpu\":\"1\",\"nvidia.com/gpucores\":\"100\""
@@ -42,7 +42,7 @@ TEST(victims_take_no_more_steps_than_room)
     o.request.priority = 50;
     cache_evaluation(&rigs[0].cache, STR("new"), &o.request, &o.evaluation);
     for (unsigned looks = 0; looks < 1000; looks++) {
-        struct work work;
+        struct step_budget step_budget;
         struct arena arena;
         struct victims got;
         struct placement there;
@@ -50,16 +50,16 @@ TEST(victims_take_no_more_steps_than_room)
         struct victims_question q = {
             .node = node_of(&rigs[0], "n"), .evaluation = &o.evaluation, .steps = &steps};
         arena_init(&arena, MIB);
-        o.evaluation.work = &work;
-        work_begin(&work, 1);
-        work.looks = looks;
+        o.evaluation.step_budget = &step_budget;
+        step_budget_begin(&step_budget, 1);
+        step_budget.looks = looks;
         bool room = fit_place(node_of(&rigs[1], "n"), &o.evaluation, &there) == VERDICT_FITS;
-        work_begin(&work, 1);
-        work.looks = looks;
+        step_budget_begin(&step_budget, 1);
+        step_budget.looks = looks;
         ck_assert_int_eq(victims_choose(&q, &arena, &got), OK);
         ck_assert_msg((got.verdict == VERDICT_FITS) == room, "%u", looks);
         ck_assert(!room || (got.cost.n == 1 && got.there.n == 5));
-        ck_assert_uint_le(work.looks, looks);
+        ck_assert_uint_le(step_budget.looks, looks);
         found += room ? 1 : 0;
         arena_done(&arena);
     }
@@ -342,7 +342,7 @@ TEST(init_containers_do_not_multiply_the_search)
     struct rig r;
     struct object o;
     struct placement there;
-    struct work work;
+    struct step_budget step_budget;
     char table[1024];
     struct buf text = BUF_ON(table);
     all_dialects();
@@ -361,8 +361,8 @@ TEST(init_containers_do_not_multiply_the_search)
                "\"cardpack.io/policy\":\"spread\"", "");
     ck_assert_int_eq(o.readable, OK);
     cache_evaluation(&r.cache, STR("asked"), &o.request, &o.evaluation);
-    o.evaluation.work = &work;
-    work_begin(&work, 1);
+    o.evaluation.step_budget = &step_budget;
+    step_budget_begin(&step_budget, 1);
     ck_assert_int_eq(fit_place(node_of(&r, "n"), &o.evaluation, &there), VERDICT_FITS);
     ck_assert_uint_eq(there.n, 10);
     ck_assert_uint_eq(there.grants[0].card, 14);

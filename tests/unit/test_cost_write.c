@@ -76,7 +76,7 @@ static const char *explain(enum policy policy, const char *pod)
 {
     struct arena a;
     struct jread r;
-    struct work work = {.steps = 0};
+    struct step_budget step_budget = {.steps = 0};
     struct pod_view view;
     struct err e = ERR_INIT;
     cache.settings.node_policy = policy;
@@ -86,7 +86,7 @@ static const char *explain(enum policy policy, const char *pod)
     jread_init(&r, str_of(pod), &a);
     kube_read_pod(&r, &a, &view);
     ck_assert_int_eq(jread_finish(&r, NULL), OK);
-    ck_assert_ok(explain_write(&cache, &work, &view, &a, &out, &e), &e);
+    ck_assert_ok(explain_write(&cache, &step_budget, &view, &a, &out, &e), &e);
     arena_done(&a);
     return buf_cstr(&out);
 }

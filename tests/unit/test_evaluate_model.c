@@ -35,8 +35,8 @@ struct inquiry {
     struct world world;
     struct evaluation_memo memo;
     struct arena arena;
-    struct work work;
-    struct work plain_work;
+    struct step_budget step_budget;
+    struct step_budget plain_work;
     struct w_pod pod;
     struct roll rolls[ROLLS];
     const struct roll *of; /* the question's */
@@ -147,13 +147,13 @@ static void ask(struct inquiry *q)
     if (once_in(&q->world, 8))
         fail_alloc_arm(once_in(&q->world, 2) ? FAIL_ONCE : FAIL_FROM_THEN_ON,
                        draw(&q->world, 4) + 1);
-    enum errc code = evaluate(c, &q->memo, &q->work, &args, &q->arena, scored, &with, &e);
+    enum errc code = evaluate(c, &q->memo, &q->step_budget, &args, &q->arena, scored, &with, &e);
     fail_alloc_disarm();
     if (code == ERR_NOMEM && fail_alloc_hit())
         return;
     ck_assert_ok(code, &e);
     ck_assert_ok(evaluate(c, NULL, &q->plain_work, &args, &q->arena, scored, &without, &e), &e);
-    q->steps += q->work.steps;
+    q->steps += q->step_budget.steps;
     q->plain_steps += q->plain_work.steps;
     compare(q, &with, &without, scored);
 }

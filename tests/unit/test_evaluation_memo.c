@@ -10,7 +10,7 @@ struct setting {
     struct cache cache;
     struct evaluation_memo memo;
     struct arena arena;
-    struct work work;
+    struct step_budget step_budget;
 };
 
 static void open_setting(struct setting *s, unsigned nodes)
@@ -53,7 +53,8 @@ static void ask(struct setting *s, const char *percent)
                                      .n = COUNT_OF(names),
                                      .by_name = true};
     arena_reset(&s->arena);
-    ck_assert_ok(evaluate(&s->cache, &s->memo, &s->work, &args, &s->arena, false, &j, &e), &e);
+    ck_assert_ok(evaluate(&s->cache, &s->memo, &s->step_budget, &args, &s->arena, false, &j, &e),
+                 &e);
     ck_assert_uint_eq(j.counts[VERDICT_FITS], COUNT_OF(names));
 }
 
@@ -76,11 +77,11 @@ TEST(rows_are_bounded)
     ask_all(&s);
     ck_assert_uint_eq(s.memo.n_rows, EVALUATION_ROWS);
     ask(&s, "100");
-    uint64_t fresh = s.work.steps;
+    uint64_t fresh = s.step_budget.steps;
     ask(&s, "37"); /* of the last 64 */
-    ck_assert_uint_eq(s.work.steps, fresh);
+    ck_assert_uint_eq(s.step_budget.steps, fresh);
     ask(&s, "1");
-    ck_assert_uint_gt(s.work.steps, fresh);
+    ck_assert_uint_gt(s.step_budget.steps, fresh);
     close_setting(&s);
 }
 

@@ -287,7 +287,7 @@ TEST(a_group_is_where_one_has_a_shared_card)
  */
 TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
 {
-    static struct work work;
+    static struct step_budget step_budget;
     struct rig r;
     struct placement there;
     rig_init(&r);
@@ -297,9 +297,9 @@ TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
                                      .anti_affinity = S("g"), .nominated = S("n")));
     struct request request;
     struct evaluation evaluation = asked(&r, (struct pod_view)PLAIN("a", "1"), &request);
-    work_begin(&work, 1);
-    evaluation.work = &work;
+    step_budget_begin(&step_budget, 1);
+    evaluation.step_budget = &step_budget;
     ck_assert_int_eq(fit_place(node_of(&r, "n"), &evaluation, &there), VERDICT_FITS);
-    ck_assert_uint_le(work.steps, 100);
+    ck_assert_uint_le(step_budget.steps, 100);
     rig_done(&r);
 }

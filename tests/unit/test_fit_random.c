@@ -311,14 +311,14 @@ static void make_asker(struct trial *t, struct made *m)
 /* On one small node a request never needs more steps than allowed. */
 static bool fits(struct trial *t, struct made *m)
 {
-    static struct work work;
+    static struct step_budget step_budget;
     struct placement there;
     cache_evaluation(&t->rig.cache, m->view.uid, &m->request, &m->evaluation);
-    work_begin(&work, 1);
-    m->evaluation.work = &work;
+    step_budget_begin(&step_budget, 1);
+    m->evaluation.step_budget = &step_budget;
     enum verdict v = fit_place(node_of(&t->rig, "n"), &m->evaluation, &there);
-    m->evaluation.work = NULL;
-    ck_assert(!work_is_over(&work));
+    m->evaluation.step_budget = NULL;
+    ck_assert(!step_budget_is_spent(&step_budget));
     return v == VERDICT_FITS;
 }
 

@@ -390,7 +390,8 @@ TEST(work_is_bounded)
     node_set(&r, "n", "8388608", "1024", "8388608");
     q.affinity = STR("g");
     ck_assert_int_eq(plan_make(&p, &r.cache, &evaluation, LIMIT_WHATIF_REPLICAS, &a), OK);
-    ck_assert_msg(p.exhausted, "%u fit, %llu", p.fit, (unsigned long long)p.evaluation.work->steps);
+    ck_assert_msg(p.exhausted, "%u fit, %llu", p.fit,
+                  (unsigned long long)p.evaluation.step_budget->steps);
     ck_assert_uint_gt(p.fit, 10);
     ck_assert_uint_lt(p.fit, 8192); /* the card of the group has room for so many */
     arena_done(&a);

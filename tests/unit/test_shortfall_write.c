@@ -161,7 +161,7 @@ static const struct {
     {NODE(.mem = S("0")), {NO_POD}, PLAIN("ask", "8"), "The node is not for GPU share, need skip"},
 };
 
-static struct work work;
+static struct step_budget step_budget;
 static struct arena arena;
 
 /* Evaluates the nodes, of which none is feasible, and writes the reason of the first one. */
@@ -172,7 +172,7 @@ static void evaluate_nodes(const struct rig *r, const struct pod_view *ask, cons
     struct err e = ERR_INIT;
     struct filter_args args = {
         .pod = *ask, .has_pod = true, .by_name = true, .names = names, .n = n};
-    ck_assert_ok(evaluate(&r->cache, NULL, &work, &args, &arena, false, &j, &e), &e);
+    ck_assert_ok(evaluate(&r->cache, NULL, &step_budget, &args, &arena, false, &j, &e), &e);
     ck_assert_uint_eq(j.counts[VERDICT_FITS], 0);
     ck_assert_ptr_null(j.evaluation.shortfall);
     enum verdict v = (enum verdict)j.verdicts[0];

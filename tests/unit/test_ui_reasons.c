@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 static struct ui_reasons reasons;
-static struct work work;
+static struct step_budget step_budget;
 
 static struct str name_of(char text[static 32], unsigned i)
 {
@@ -92,7 +92,7 @@ TEST_EACH(figures_are_of_the_cards_that_the_pod_may_use, COUNT_OF(rows))
     ui_reasons_init(&reasons, (struct map_seed){1, 2});
     fit_fixture_open(&r, &rows[_i].node, rows[_i].pods, POLICY_UNSET);
     set_pod(&r, rows[_i].ask);
-    ck_assert_ok(evaluate(&r.cache, NULL, &work, &args, &arena, false, &j, &e), &e);
+    ck_assert_ok(evaluate(&r.cache, NULL, &step_budget, &args, &arena, false, &j, &e), &e);
     ui_reasons_filtered(&reasons, args.pod.uid, &j);
     jwrite_init(&w, &out);
     ui_write_pending(&w, &r.cache, &reasons);

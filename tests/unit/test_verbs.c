@@ -156,7 +156,7 @@ static uint64_t steps_with_shortlist(unsigned shortlist, const char *answer)
 {
     s.service.shortlist = shortlist;
     answers("filter", NAMES(HI("4", ""), "\"n\",\"m\",\"roomy\""), answer, OUTCOME_OK);
-    return s.service.work.steps;
+    return s.service.step_budget.steps;
 }
 
 /*
@@ -189,7 +189,7 @@ TEST(a_shortlist_costs_only_where_it_is_shorter)
     ck_assert_uint_eq(steps_with_shortlist(3, all), none);
     s.service.shortlist = 2;
     (void)ask("filter", NAMES(HI("4", ""), "\"n\",\"m\",\"roomy\""));
-    ck_assert_uint_gt(s.service.work.steps, none);
+    ck_assert_uint_gt(s.service.step_budget.steps, none);
     stage_close();
 }
 

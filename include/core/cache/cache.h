@@ -160,9 +160,9 @@ struct cache_event {
             struct str namespace;
             struct str name;
             struct str node;
-            const struct request *request; /* must ask for something */
-            struct work *work;             /* counts the cost of the evaluation; or NULL */
-            uint64_t version;              /* of the object with this request */
+            const struct request *request;   /* must ask for something */
+            struct step_budget *step_budget; /* counts the cost of the evaluation; or NULL */
+            uint64_t version;                /* of the object with this request */
         } reserve;
 
         struct {
@@ -217,8 +217,8 @@ struct effect {
 enum errc cache_apply(struct cache *c, const struct cache_event *e, uint64_t now_ns,
                       struct effect *ret) _must_use_;
 
-/* The evaluation of r for the pod with this UID, for fit.h; memo, work and lack are NULL. *ret
- * points to *r and into the cache: it is valid until the next cache_apply. */
+/* The evaluation of r for the pod with this UID, for fit.h; memo, step_budget and shortfall are
+ * NULL. *ret points to *r and into the cache: it is valid until the next cache_apply. */
 void cache_evaluation(const struct cache *c, struct str uid, const struct request *r,
                       struct evaluation *ret);
 

@@ -33,7 +33,7 @@ static inline void card_check_swap(struct swap *ret, const struct node *n,
     /* Under a lock the rule is the plugin's, not a matter of the setting. */
     if (!node_is_guarded(n) && dialect_facts(e->request->dialect)->match != DIALECT_MATCH_LOCK)
         return;
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     swap_find(n, e, ret);
 }
 

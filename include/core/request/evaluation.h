@@ -5,7 +5,7 @@
 #include "core/quota.h"
 #include "core/request/policy.h"
 #include "core/request/request.h"
-#include "core/work.h"
+#include "core/step_budget.h"
 
 struct pod;
 struct shortfall;
@@ -24,14 +24,14 @@ struct evaluation {
     const struct learned_costs *learned; /* what the policies with costs know; NULL: nothing */
     struct quota_account account;        /* of its namespace; without an entry: no limits */
     struct quota_usage_memo *memo;       /* cached answers of the account; NULL: no cache */
-    struct work *work;                   /* counts the cost of the answer; NULL: not counted */
+    struct step_budget *step_budget;     /* counts the cost of the answer; NULL: not counted */
     struct shortfall *shortfall; /* gets the figures of the node evaluated last; NULL: none */
 };
 
-static inline void evaluation_work(const struct evaluation *e, uint64_t steps)
+static inline void evaluation_count_steps(const struct evaluation *e, uint64_t steps)
 {
-    if (e->work != NULL)
-        e->work->steps += steps;
+    if (e->step_budget != NULL)
+        e->step_budget->steps += steps;
 }
 
 /* The evaluation of one container alone. part: request_part writes it, from e's request, before the

@@ -347,7 +347,7 @@ static enum errc cache_apply_reserve(struct cache *c, const struct cache_event *
     if (p != NULL && pod_holds(p))
         return ERR_CONFLICT;
     cache_evaluation(c, e->reserve.uid, r, &evaluation);
-    evaluation.work = e->reserve.work;
+    evaluation.step_budget = e->reserve.step_budget;
     ret->verdict = fit_place(n, &evaluation, &there);
     if (ret->verdict != VERDICT_FITS)
         return ERR_UNAVAILABLE;

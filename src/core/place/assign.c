@@ -99,7 +99,7 @@ static void assign_init(struct assign *s, const struct card_choice *p, const str
     s->own = request_by_container(r);
     s->n_cards = 0;
     s->looked = 0;
-    evaluation_work(e, (uint64_t)p->node->n_cards * r->n_demands);
+    evaluation_count_steps(e, (uint64_t)p->node->n_cards * r->n_demands);
     for (uint32_t i = 0; i < p->node->n_cards; i++) {
         const struct card *c = &p->node->cards[i];
         if (!assign_is_wanted(s, i))
@@ -109,8 +109,9 @@ static void assign_init(struct assign *s, const struct card_choice *p, const str
         s->ids[s->n_cards++] = i;
     }
     assign_init_levels(s);
-    s->most =
-        e->work == NULL ? UINT64_MAX : work_looks(e->work, (uint64_t)s->n * (2 * s->n_cards + 1));
+    s->most = e->step_budget == NULL
+                  ? UINT64_MAX
+                  : step_budget_looks(e->step_budget, (uint64_t)s->n * (2 * s->n_cards + 1));
 }
 
 /* The part of one of the container's cards. */
@@ -343,7 +344,7 @@ bool assign_place(const struct card_choice *p, const struct card_set *fits, stru
     assert(p->costs == NULL);
     assign_init(&s, p, fits);
     bool found = assign_run(&s, ret);
-    if (p->evaluation->work != NULL)
-        work_looked(p->evaluation->work, s.looked, !found && s.looked > s.most);
+    if (p->evaluation->step_budget != NULL)
+        step_budget_looked(p->evaluation->step_budget, s.looked, !found && s.looked > s.most);
     return found;
 }

@@ -35,7 +35,7 @@ void card_check_begin_groups(struct card_check *check, const struct node *n,
     if (!card_check_has_groups(e))
         return;
     *check = (struct card_check){.node = n};
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         const struct request *q = p->request;
         if (p == e->self || (n->vacated && p->deleting))
@@ -66,10 +66,12 @@ static enum verdict card_check_kind(const struct node *n, const struct evaluatio
     const struct card *c = &n->cards[card];
     if (!card_usable(c))
         return card_only_claimed(c) ? VERDICT_CLAIMED : VERDICT_UNUSABLE;
-    if (r->models.n > 0 && !work_allows_model(e->work, r->models, node_card_model(n, card)))
+    if (r->models.n > 0 &&
+        !step_budget_matches_model(e->step_budget, r->models, node_card_model(n, card)))
         return VERDICT_MODEL;
     struct uuid_room room _uninitialized_;
-    if (r->uuids.n > 0 && !work_allows_uuid(e->work, r->uuids, node_card_uuid(n, card, &room)))
+    if (r->uuids.n > 0 &&
+        !step_budget_matches_uuid(e->step_budget, r->uuids, node_card_uuid(n, card, &room)))
         return VERDICT_UUID;
     if (share->mem > c->total || (r->whole && c->total == 0))
         return VERDICT_TOO_LARGE;
@@ -123,7 +125,7 @@ enum verdict card_check_one(const struct card_check *check, const struct evaluat
 {
     struct share share = request_share(e->request);
     assert(card < check->node->n_cards);
-    evaluation_work(e, 1);
+    evaluation_count_steps(e, 1);
     enum verdict v = card_check_evaluate(check, e, &share, card);
     return v == VERDICT_FITS && !swap_allows(&check->swap, card) ? VERDICT_SWAP : v;
 }
@@ -155,7 +157,7 @@ enum verdict card_check_all(const struct node *n, const struct evaluation *e,
     assert(n->n_cards <= LIMIT_CARDS);
     struct shortfall *shortfall = card_check_open_shortfall(e, share);
     card_check_begin_groups(&check, n, e);
-    evaluation_work(e, n->n_cards);
+    evaluation_count_steps(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         enum verdict v = card_check_evaluate(&check, e, share, i);
         if (v == VERDICT_FITS && !swap_allows(swap, i))

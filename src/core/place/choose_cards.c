@@ -28,7 +28,7 @@ static bool choose_cards_before(const void *ctx, uint32_t a, uint32_t b)
 static void choose_cards_sort(const struct card_choice *p, struct order *ret)
 {
     ret->n = 0;
-    evaluation_work(p->evaluation, 4 * (uint64_t)p->node->n_cards);
+    evaluation_count_steps(p->evaluation, 4 * (uint64_t)p->node->n_cards);
     assert(p->node->n_cards <= LIMIT_CARDS);
     for (uint32_t i = 0; i < p->node->n_cards; i++) {
         if (card_set_has(&p->fits, i))
@@ -43,7 +43,7 @@ static int64_t choose_cards_beside_equal(const struct card_choice *p)
     int64_t best = -1;
     if (request_cards(p->evaluation->request) != 1 || p->node->n_starting == 0)
         return -1;
-    evaluation_work(p->evaluation, p->node->n_pods);
+    evaluation_count_steps(p->evaluation, p->node->n_pods);
     for (const struct pod *q = p->node->pods; q != NULL; q = q->next) {
         if (!pod_awaits(q) || !swap_is_like(q, p->evaluation->request) ||
             q->holding->n_shares != 1 || !node_has_card(p->node, q->card) ||
@@ -90,7 +90,7 @@ static bool choose_cards_numa(const struct card_choice *p, const struct order *a
     const uint32_t *best = NULL;
     assert(wanted > 0 && wanted <= REQUEST_CARDS_MAX);
     int64_t most = 0;
-    evaluation_work(p->evaluation, 4 * (uint64_t)all->n);
+    evaluation_count_steps(p->evaluation, 4 * (uint64_t)all->n);
     for (uint32_t i = 0; i < all->n; i++) {
         o.numa[i] = node_card_numa(p->node, all->cards[i]);
         o.places[i] = i;
@@ -186,7 +186,7 @@ static void choose_cards_weigh(struct card_choice *p, int64_t costs[static LIMIT
     p->costs = NULL;
     if (!policy_has_costs(p->policy))
         return;
-    evaluation_work(p->evaluation, 8 * (uint64_t)p->node->n_cards);
+    evaluation_count_steps(p->evaluation, 8 * (uint64_t)p->node->n_cards);
     p->costs = learned_costs_order(p->evaluation, p->policy, p->node, costs) ? costs : NULL;
 }
 
@@ -225,7 +225,7 @@ bool choose_cards_smaller(struct card_choice *p)
     uint32_t count = 0;
     if (request_fixed(r))
         return false;
-    evaluation_work(p->evaluation, 2 * (uint64_t)n->n_cards);
+    evaluation_count_steps(p->evaluation, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (!card_set_has(&p->fits, i))
             continue;

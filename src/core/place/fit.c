@@ -213,7 +213,7 @@ static struct evaluation fit_claim(const struct pod *claim, const struct evaluat
                                .fallback = e->fallback,
                                .learned = e->learned,
                                .account = {.entry = claim->tenant->entry},
-                               .work = e->work};
+                               .step_budget = e->step_budget};
 }
 
 /* `then` is the node after the deleted pods are gone, with the claims that the pod yields to
@@ -228,14 +228,14 @@ uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct
     overlay_init(now, n);
     overlay_init(&then, n);
     then.node.vacated = true;
-    evaluation_work(e, 2 * n->n_cards + n->n_pods);
+    evaluation_count_steps(e, 2 * n->n_cards + n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (p->deleting)
             overlay_remove(&then, p);
     }
     for (const struct pod *q = n->claims; q != NULL; q = q->next) {
         uint32_t count = 0;
-        evaluation_work(e, 1);
+        evaluation_count_steps(e, 1);
         if (!pod_claims_before(q, e))
             continue;
         assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
@@ -328,7 +328,7 @@ bool fit_refusal(const struct node *n, const struct evaluation *e, enum verdict 
     struct card_check check _uninitialized_;
     struct share share = request_share(e->request);
     card_check_begin_groups(&check, n, e);
-    evaluation_work(e, 2 * (uint64_t)n->n_cards);
+    evaluation_count_steps(e, 2 * (uint64_t)n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         if (card_check_share(&check, e, &share, i) == v && quota_usage_evaluate(n, e, i, ret) == v)
             return true;
@@ -356,7 +356,7 @@ bool fit_swaps(const struct node *n, const struct evaluation *e)
 {
     struct swap swap _uninitialized_;
     struct placement there _uninitialized_;
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     swap_find(n, e, &swap);
     return swap.cards == SWAP_NONE ||
            (swap.cards == SWAP_ONE && fit_place(n, e, &there) == VERDICT_FITS &&

@@ -9,7 +9,7 @@
 static void fit_apart_empty(struct overlay *ret, const struct node *n, const struct evaluation *e)
 {
     overlay_init(ret, n);
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (!n->vacated || !p->deleting)
             overlay_remove(ret, p);

@@ -20,7 +20,7 @@ bool plugin_choice_predict(const struct node *n, const struct evaluation *e, str
     int64_t mem[LIMIT_CARDS] _uninitialized_;
     uint32_t cores[LIMIT_CARDS] _uninitialized_;
     ret->n = 0;
-    evaluation_work(e, (uint64_t)n->n_cards * e->request->n_demands);
+    evaluation_count_steps(e, (uint64_t)n->n_cards * e->request->n_demands);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &n->cards[i];
         mem[i] = MAX_OF(c->total - c->used, (int64_t)0);
@@ -78,7 +78,7 @@ static bool plugin_choice_is_placed(const struct node *n, const struct pod *p)
 /* A pod without a card has one of the plugin, which is not known yet. */
 static bool plugin_choice_knows_all(const struct node *n, const struct evaluation *e)
 {
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         if (plugin_choice_is_here(n, e, p) && request_shares(p->request) &&
             node_serves(n, p->request) && !plugin_choice_is_placed(n, p))
@@ -93,7 +93,7 @@ static void plugin_choice_recount(struct overlay *d, const struct node *n,
                                   const struct evaluation *e, bool later)
 {
     overlay_init(d, n);
-    evaluation_work(e, n->n_pods);
+    evaluation_count_steps(e, n->n_pods);
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
         bool gone = node_is_foreign(n, p->request) || (later && p->deleting);
         if (gone && plugin_choice_is_here(n, e, p))
@@ -153,7 +153,7 @@ bool plugin_choice_may_have(const struct node *n, const struct evaluation *e)
         return false;
     plugin_choice_recount(&d, n, e, true);
     card_check_begin_groups(&check, &d.node, e);
-    evaluation_work(e, n->n_cards);
+    evaluation_count_steps(e, n->n_cards);
     for (uint32_t i = 0; i < n->n_cards; i++) {
         const struct card *c = &d.node.cards[i];
         if (c->pods > 0 || c->used > 0 || c->absent)

@@ -176,7 +176,7 @@ void fgd_order(const struct fgd *f, const struct market_ask *ask, const struct n
     double before = fgd_waste_of(f, &idle, uses);
     idle.cpu = fgd_cpu_with(&idle, ask);
     memset(by_level, UINT8_MAX, sizeof(by_level));
-    evaluation_work(ask->evaluation, fgd_steps_of(f, n));
+    evaluation_count_steps(ask->evaluation, fgd_steps_of(f, n));
     for (uint32_t i = 0; i < n->n_cards; i++) {
         uint8_t *known = &by_level[idle.left[i]];
         uint32_t less = MIN_OF((uint32_t)idle.left[i], ask->steps[idle.kinds[i]]);
@@ -202,7 +202,7 @@ uint32_t fgd_score(const struct fgd *f, const struct market_ask *ask, const stru
             least = MIN_OF(least, costs[i]);
         return (uint32_t)(SCORE_MAX - least);
     }
-    evaluation_work(ask->evaluation, fgd_steps_of(f, n));
+    evaluation_count_steps(ask->evaluation, fgd_steps_of(f, n));
     fgd_look(n, &idle);
     fgd_count(f, &idle, uses);
     double before = fgd_waste_of(f, &idle, uses);

@@ -146,10 +146,11 @@ bool market_free_kinds(struct market *m, const struct map *nodes)
     return true;
 }
 
-uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x, struct work *w)
+uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x,
+                           struct step_budget *w)
 {
     uint32_t steps = shape_steps(x, kind->total);
-    bool allowed = x->models.n == 0 || work_allows_model(w, x->models, kind->model);
+    bool allowed = x->models.n == 0 || step_budget_matches_model(w, x->models, kind->model);
     return allowed ? steps : 0;
 }
 
@@ -169,7 +170,7 @@ void market_ask(const struct market *m, const struct evaluation *e, struct marke
     *ret = (struct market_ask){
         .market = m, .evaluation = e, .cpu = x.cpu, .cards = x.cards, .whole = x.whole};
     for (uint32_t kind = 0; kind < m->n_kinds; kind++)
-        ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x, e->work);
+        ret->steps[kind + 1] = (uint8_t)market_kind_steps(&m->kinds[kind], &x, e->step_budget);
 }
 
 static inline void market_add_scaled(by_lambda to, const int32_t x[static MARKET_RATES], int32_t n)
@@ -348,7 +349,7 @@ void market_order(const struct market_ask *ask, const struct node *n, int64_t *r
     struct idle idle _uninitialized_;
     struct seen seen = {.n = 0};
     int64_t cpu = market_cores_with(ask, n);
-    evaluation_work(ask->evaluation, 2 * (uint64_t)n->n_cards);
+    evaluation_count_steps(ask->evaluation, 2 * (uint64_t)n->n_cards);
     market_look(ask->market, n, &idle);
     int64_t now = market_total(ask->market, market_cores(n), idle.sum);
     for (uint32_t i = 0; i < n->n_cards; i++)
@@ -414,7 +415,7 @@ int64_t market_cost(const struct market_ask *ask, const struct node *n)
 {
     if (ask->market->solved == 0)
         return MARKET_NO_COST;
-    evaluation_work(ask->evaluation, (uint64_t)n->n_cards * (2 + ask->cards / 8));
+    evaluation_count_steps(ask->evaluation, (uint64_t)n->n_cards * (2 + ask->cards / 8));
     int64_t cost = ask->cards == 1 ? market_cost_of_one(ask, n) : market_cost_of_several(ask, n);
     return cost == MARKET_NO_COST ? cost : cost + market_reserve(ask, n);
 }

@@ -6,8 +6,9 @@
 #include "core/policy/market.h"
 
 /* What shape_steps says of a card of this kind; 0 also if the shape rules the model out. w as in
- * work_allows_model. */
-uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x, struct work *w);
+ * step_budget_matches_model. */
+uint32_t market_kind_steps(const struct market_kind *kind, const struct shape *x,
+                           struct step_budget *w);
 
 /* The node's idle cores, in thousandths; an unknown amount, or a very large one, counts as a
  * thousand cores. */

@@ -67,8 +67,8 @@ static bool victims_has_budgets(const struct victims_question *q)
 static bool victims_read_budgets(struct search *s, struct arena *a, struct victim *v)
 {
     struct budgets *b = s->q->budgets;
-    const struct work *w = s->q->evaluation->work;
-    if (!victims_has_budgets(s->q) || (w != NULL && work_is_over(w)))
+    const struct step_budget *w = s->q->evaluation->step_budget;
+    if (!victims_has_budgets(s->q) || (w != NULL && step_budget_is_spent(w)))
         return true;
     if (!victims_read_budget_pod(v->pod, a, &v->budget))
         return false;
@@ -97,7 +97,7 @@ static bool victims_read_given(struct search *s, struct arena *a)
         return false;
     for (uint32_t i = 0; i < n; i++)
         order[i] = i;
-    evaluation_work(q->evaluation, n);
+    evaluation_count_steps(q->evaluation, n);
     sort_by(order, n, victims_is_at_less, q->given);
     for (uint32_t i = 0; i < n; i++) {
         const struct pod *p = q->given[order[i]];
@@ -204,7 +204,7 @@ static bool victims_init_overlay(struct search *s, struct arena *a)
     s->subset = arena_array(a, q->node->n_pods, sizeof(struct victim *));
     if (copies == NULL || s->all == NULL || s->subset == NULL || !victims_read_given(s, a))
         return false;
-    evaluation_work(q->evaluation, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
+    evaluation_count_steps(q->evaluation, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
     overlay_init(&s->overlay, q->node);
     s->overlay.node.pods = NULL;
     s->overlay.node.claims = q->node->claims;
@@ -233,7 +233,7 @@ static bool victims_init_overlay(struct search *s, struct arena *a)
 static void victims_subset_of_card(struct search *s, uint32_t card)
 {
     s->n = 0;
-    evaluation_work(s->q->evaluation, s->n_all);
+    evaluation_count_steps(s->q->evaluation, s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++) {
         if (holding_is_on(s->all[i].pod->holding, card))
             s->subset[s->n++] = &s->all[i];
@@ -331,7 +331,7 @@ static bool victims_is_node_wide(const struct search *s)
  * a set that made room would make none any more. Called a few times for a node. */
 static void victims_refill(struct search *s)
 {
-    struct work *w = s->q->evaluation->work;
+    struct step_budget *w = s->q->evaluation->step_budget;
     if (w == NULL)
         return;
     s->spent += s->looks - w->looks;
@@ -341,13 +341,13 @@ static void victims_refill(struct search *s)
 /* Whether a search has ended for lack of looks: then a set may be missed that makes room. */
 static bool victims_is_cut(const struct search *s)
 {
-    return s->q->evaluation->work != NULL && s->q->evaluation->work->cut;
+    return s->q->evaluation->step_budget != NULL && s->q->evaluation->step_budget->cut;
 }
 
 /* Subtracts all that the search has taken. */
 static void victims_settle(struct search *s)
 {
-    struct work *w = s->q->evaluation->work;
+    struct step_budget *w = s->q->evaluation->step_budget;
     victims_refill(s);
     if (w != NULL)
         w->looks -= MIN_OF(w->looks, s->spent);
@@ -358,7 +358,7 @@ static void victims_settle(struct search *s)
 static enum verdict victims_place_without_all(struct search *s)
 {
     struct placement there _uninitialized_;
-    evaluation_work(s->q->evaluation, 2 * (uint64_t)s->n_all);
+    evaluation_count_steps(s->q->evaluation, 2 * (uint64_t)s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++)
         search_take(s, &s->all[i]);
     victims_refill(s);
@@ -459,11 +459,11 @@ enum errc victims_choose(const struct victims_question *q, struct arena *a, stru
                        .card = -1,
                        .best = {.highest = INT32_MIN},
                        .uneven = dialect_facts(e->request->dialect)->match == DIALECT_MATCH_ORDER,
-                       .looks = e->work == NULL ? 0 : e->work->looks};
+                       .looks = e->step_budget == NULL ? 0 : e->step_budget->looks};
     uint64_t before = q->budgets == NULL ? 0 : q->budgets->looks;
     enum errc code = victims_choose_pods(&s, a, ret);
     victims_settle(&s);
     if (q->budgets != NULL)
-        evaluation_work(e, q->budgets->looks - before);
+        evaluation_count_steps(e, q->budgets->looks - before);
     return code;
 }

@@ -64,7 +64,7 @@ static struct victims_cost victims_search_cost_of(const struct search *s, uint32
     assert(n <= s->n);
     struct budgets *b = s->q->budgets;
     bool counting = false;
-    evaluation_work(s->q->evaluation, n);
+    evaluation_count_steps(s->q->evaluation, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct victim *v = s->subset[i];
         int32_t priority = v->pod->request->priority;
@@ -119,7 +119,7 @@ static void victims_search_consider(struct search *s)
 /* Steps so far, of the policy and of the budgets. */
 static uint64_t victims_search_looks_of(const struct search *s)
 {
-    const struct work *w = s->q->evaluation->work;
+    const struct step_budget *w = s->q->evaluation->step_budget;
     const struct budgets *b = s->q->budgets;
     return (w == NULL ? 0 : w->steps) + (b == NULL ? 0 : b->looks);
 }

@@ -36,7 +36,7 @@ struct search {
     uint64_t charged; /* steps of victims_search_looks_of that tries were taken for */
     bool found;
     struct victims_cost best;
-    uint64_t looks; /* work.looks at first */
+    uint64_t looks; /* step_budget.looks at first */
     uint64_t spent; /* of them, before the last victims_refill */
 };
 

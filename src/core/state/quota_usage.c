@@ -95,8 +95,8 @@ static enum verdict quota_usage_ask(const struct evaluation *e, const struct quo
     const struct quota_entry *its = e->account.entry;
     uint64_t compared = 0;
     bool fits = quota_fit(&e->account, uses, n, ret, &compared);
-    evaluation_work(e, n * (1 + its->n_limits + its->n_pools + its->n_models) +
-                           compared / LIMIT_STEP_BYTES);
+    evaluation_count_steps(e, n * (1 + its->n_limits + its->n_pools + its->n_models) +
+                                  compared / LIMIT_STEP_BYTES);
     if (fits)
         return VERDICT_FITS;
     return quota_refusal_is_final(ret) ? VERDICT_QUOTA_DENIED : VERDICT_QUOTA;
@@ -114,7 +114,7 @@ static enum verdict quota_usage_recall(const struct evaluation *e, const struct 
 {
     struct quota_usage_memo *m = e->memo;
     for (uint32_t i = 0; i < m->n; i++) {
-        evaluation_work(e, 1);
+        evaluation_count_steps(e, 1);
         if (!quota_usage_is_same(&m->answers[i].use, use))
             continue;
         *ret = m->answers[i].refusal;

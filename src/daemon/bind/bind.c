@@ -35,8 +35,8 @@ struct binder {
     size_t n_ops;
     struct bind_counts own; /* used if the settings have no counts */
     struct bind_counts *counts;
-    struct work own_work;
-    struct work *work;
+    struct step_budget own_step_budget;
+    struct step_budget *step_budget;
     struct unlocker unlocker;
     struct list ended;
     struct deferred reap; /* frees the ops in `ended` */
@@ -218,7 +218,7 @@ static void bind_reserve(struct bind_op *op, const struct request *request)
     struct binder *b = op->binder;
     char bytes[1024];
     struct buf why = BUF_ON(bytes);
-    work_begin(b->work, 1);
+    step_budget_begin(b->step_budget, 1);
     op->binding.mem = request->mem;
     op->call.term = b->backend->term(b->backend);
     if (op->call.term == 0) {
@@ -227,7 +227,7 @@ static void bind_reserve(struct bind_op *op, const struct request *request)
     }
     if (request_wants(request)) {
         enum errc code =
-            bind_op_reserve(op, b->cache, request, b->work, loop_wall_ns(b->loop), &why);
+            bind_op_reserve(op, b->cache, request, b->step_budget, loop_wall_ns(b->loop), &why);
         if (code != OK) {
             op->outcome = code == ERR_UNAVAILABLE ? OUTCOME_REFUSED : OUTCOME_UNSAID;
             bind_end(op, buf_str(&why));
@@ -553,7 +553,7 @@ enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct er
                          .placed_events = s->placed_events,
                          .timeout_ms = s->timeout_ms};
     b->counts = s->counts == NULL ? &b->own : s->counts;
-    b->work = s->work == NULL ? &b->own_work : s->work;
+    b->step_budget = s->step_budget == NULL ? &b->own_step_budget : s->step_budget;
     list_init(&b->ops);
     b->unlocker = (struct unlocker){.loop = s->loop, .cache = s->cache, .ended = bind_retire};
     list_init(&b->unlocker.ops);

@@ -48,7 +48,7 @@ struct bind_settings {
     uint64_t timeout_ms;        /* from request to answer; below kube-scheduler's httpTimeout */
     struct bind_counts *counts; /* outlives the binder, which adds to it. NULL: none */
     struct kube_api *api;       /* for the locks of nodes; NULL: none are taken */
-    struct work *work;          /* cost of reservations; outlives the binder. NULL: not counted */
+    struct step_budget *step_budget; /* of reservations; it outlives the binder, or is NULL */
 };
 
 enum errc bind_new(const struct bind_settings *s, struct binder **ret, struct err *reterr)

@@ -234,7 +234,7 @@ static bool bind_op_annotate(struct bind_op *op, const struct pod *p)
 }
 
 static void bind_op_say_refused(const struct bind_op *op, const struct cache *cache,
-                                const struct request *asked, struct work *work,
+                                const struct request *asked, struct step_budget *step_budget,
                                 enum verdict verdict, struct buf *why)
 {
     struct evaluation e;
@@ -242,7 +242,7 @@ static void bind_op_say_refused(const struct bind_op *op, const struct cache *ca
     struct buf scratch = BUF_ON(bytes);
     const struct node *n = cache_node(cache, op->node);
     cache_evaluation(cache, op->uid, asked, &e);
-    e.work = work;
+    e.step_budget = step_budget;
     struct str reason = reason_node(&scratch, op->node, n, &e, verdict);
     buf_printf(why, "node %.*s can't hold pod %.*s/%.*s, which asks for ", STR_ARG(op->node),
                STR_ARG(op->namespace), STR_ARG(op->name));
@@ -253,7 +253,7 @@ static void bind_op_say_refused(const struct bind_op *op, const struct cache *ca
 }
 
 enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct request *request,
-                          struct work *work, uint64_t now_ns, struct buf *why)
+                          struct step_budget *step_budget, uint64_t now_ns, struct buf *why)
 {
     struct effect effect;
     struct cache_event reserve = {.type = CACHE_RESERVE,
@@ -262,11 +262,11 @@ enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct 
                                               .name = op->name,
                                               .node = op->node,
                                               .request = request,
-                                              .work = work,
+                                              .step_budget = step_budget,
                                               .version = op->binding.version}};
     enum errc code = cache_apply(cache, &reserve, now_ns, &effect);
     if (code == ERR_UNAVAILABLE) {
-        bind_op_say_refused(op, cache, request, work, effect.verdict, why);
+        bind_op_say_refused(op, cache, request, step_budget, effect.verdict, why);
         return code;
     }
     if (code != OK) {

@@ -88,7 +88,8 @@ enum errc bind_op_check(const struct bind_op *op, struct request *ret, struct er
  * feasible.
  */
 enum errc bind_op_reserve(struct bind_op *op, struct cache *cache, const struct request *request,
-                          struct work *work, uint64_t now_ns, struct buf *why) _must_use_;
+                          struct step_budget *step_budget, uint64_t now_ns, struct buf *why)
+    _must_use_;
 
 /*
  * Evaluates the reservation again before each send: the node may have changed while the op waited

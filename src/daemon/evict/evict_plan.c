@@ -21,20 +21,21 @@ static const struct node *evict_plan_node_of(const struct evict_question *q,
     return n == NULL || n->fault != NODE_OK || r->mem > node_free(n) ? NULL : n;
 }
 
-static void evict_plan_load(const struct evict_question *q, struct work *w, struct evaluation *ret)
+static void evict_plan_load(const struct evict_question *q, struct step_budget *w,
+                            struct evaluation *ret)
 {
     cache_evaluation(q->cache, q->pod->uid, q->pod->request, ret);
-    work_begin(w, MAX_OF(q->n_nodes, 1U));
-    ret->work = w;
+    step_budget_begin(w, MAX_OF(q->n_nodes, 1U));
+    ret->step_budget = w;
 }
 
 bool evict_fits(const struct evict_question *q)
 {
-    struct work work;
+    struct step_budget step_budget;
     struct evaluation e;
     struct str name;
     size_t cursor = 0;
-    evict_plan_load(q, &work, &e);
+    evict_plan_load(q, &step_budget, &e);
     while (refusal_next(q->nodes, &cursor, &name)) {
         if (fit_node(cache_node(q->cache, name), &e) == VERDICT_FITS)
             return true;
@@ -91,15 +92,16 @@ static enum errc evict_plan_consider(const struct evict_question *q, const struc
 enum errc evict_plan(const struct evict_question *q, struct arena *a, struct evict_plan *ret)
 {
     struct evict_plan best = {.found = false};
-    struct work work;
+    struct step_budget step_budget;
     struct evaluation e;
     struct str name;
     size_t cursor = 0;
-    evict_plan_load(q, &work, &e);
+    evict_plan_load(q, &step_budget, &e);
     while (refusal_next(q->nodes, &cursor, &name)) {
         const struct node *n = evict_plan_node_of(q, e.request, name);
-        enum errc code =
-            n == NULL || work_is_over(&work) ? OK : evict_plan_consider(q, &e, n, a, &best);
+        enum errc code = n == NULL || step_budget_is_spent(&step_budget)
+                             ? OK
+                             : evict_plan_consider(q, &e, n, a, &best);
         if (code != OK)
             return code;
     }

@@ -30,7 +30,7 @@ static void query_respond_explain(struct service *s, struct http_request *r,
         return;
     }
     struct err e = ERR_INIT;
-    enum errc code = explain_write(&s->cache, &s->work, pod, r->arena, r->answer, &e);
+    enum errc code = explain_write(&s->cache, &s->step_budget, pod, r->arena, r->answer, &e);
     if (code != OK && !buf_failed(r->answer)) {
         buf_clear(r->answer, SIZE_MAX);
         http_respond_error(r, 503, str_of(e.text));
@@ -155,7 +155,7 @@ void query_fit(struct service *s, struct http_request *r)
         http_respond_error(r, 503, missing);
         return;
     }
-    if (whatif_write(&s->cache, &s->work, &q, r->arena, r->answer) != OK)
+    if (whatif_write(&s->cache, &s->step_budget, &q, r->arena, r->answer) != OK)
         r->answer->failed = true;
     http_request_respond(r, 200, "application/json");
 }

@@ -255,8 +255,8 @@ static enum errc filter_decide(struct service *s, struct filter *f, struct arena
 {
     bool exist = f->cache == &s->cache;
     bool shorter = exist && s->shortlist > 0 && f->args->n > s->shortlist;
-    enum errc code = evaluate(f->cache, exist ? &s->evaluation_memo : NULL, &s->work, f->args, a,
-                              shorter, &f->candidates, reterr);
+    enum errc code = evaluate(f->cache, exist ? &s->evaluation_memo : NULL, &s->step_budget,
+                              f->args, a, shorter, &f->candidates, reterr);
     if (code != OK)
         return code;
     f->offers = arena_alloc(a, f->args->n);

@@ -61,7 +61,7 @@ static enum errc preempt_choose(struct preempt *p, const struct node_victims *as
     const struct pod **given = arena_array(p->arena, asked->n, sizeof(struct pod *));
     if (given == NULL)
         return arena_fault(p->arena);
-    evaluation_work(&p->evaluation, 1 + asked->n);
+    evaluation_count_steps(&p->evaluation, 1 + asked->n);
     for (size_t i = 0; i < asked->n; i++) {
         const struct pod *victim = cache_pod(cache, asked->uids[i]);
         if (victim != NULL && q.node != NULL && victim->node == q.node)
@@ -146,15 +146,15 @@ static enum request_outcome preempt_outcome_of(const struct preempt *p, const ch
 static const char *preempt_decide(struct preempt *p, struct err *e)
 {
     const char *why = preempt_refuse(p, e);
-    work_begin(&p->service->work, p->args.n);
-    p->evaluation.work = &p->service->work;
+    step_budget_begin(&p->service->step_budget, p->args.n);
+    p->evaluation.step_budget = &p->service->step_budget;
     if (why != NULL || !request_wants(&p->request))
         return why;
     for (size_t i = 0; i < p->args.n; i++) {
         /* Steps that one node does not use are left for the next ones. */
         unsigned part = p->steps / (unsigned)(p->args.n - i);
         p->part = part;
-        if (work_is_over(p->evaluation.work)) {
+        if (step_budget_is_spent(p->evaluation.step_budget)) {
             p->args.nodes[i].n = 0;
             p->undecided++;
             continue;
@@ -162,7 +162,7 @@ static const char *preempt_decide(struct preempt *p, struct err *e)
         if (preempt_decide_node(p, &p->args.nodes[i]) != OK)
             return "cardpack is out of memory";
         p->steps -= part - p->part;
-        work_next_node(p->evaluation.work);
+        step_budget_next_node(p->evaluation.step_budget);
     }
     preempt_report(p);
     return NULL;

@@ -53,7 +53,8 @@ void prioritize_handle(struct service *s, struct http_request *r)
         prioritize_respond_nothing(r, "out of memory");
         return;
     }
-    if (evaluate(&s->cache, &s->evaluation_memo, &s->work, &args, r->arena, true, &j, &e) != OK) {
+    if (evaluate(&s->cache, &s->evaluation_memo, &s->step_budget, &args, r->arena, true, &j, &e) !=
+        OK) {
         prioritize_respond_nothing(r, e.text);
         return;
     }

@@ -2,7 +2,7 @@
  * The cost of answering one request so far, counted in steps and not in time. A step is a look at a
  * node, a card, a pod, a limit or a name in a list, and takes some ten nanoseconds.
  *
- * If the work is a product of numbers that a pod's author or a client chooses, it must be counted
+ * If the cost is a product of numbers that a pod's author or a client chooses, it must be counted
  * here. LIMIT_REQUEST_STEPS is how many steps a request may take. inspect, cards, metrics and the
  * page need no count: they read each node, card and share of a pod once, or a fixed number of
  * times.
@@ -13,19 +13,19 @@
 #include "base/str.h"
 #include "core/limit.h"
 
-struct work_item {
+struct step_budget_item {
     struct str name;
     bool excludes;
 };
 
 /* A card's model, and whether the pod's list allows it. */
-struct work_model {
+struct step_budget_model {
     struct str name;
     bool known;
     bool allowed;
 };
 
-struct work {
+struct step_budget {
     uint64_t steps;
     uint64_t looks; /* left for assign_place's searches on all nodes together */
     uint32_t nodes; /* nodes still to be evaluated; each gets an equal part of the looks */
@@ -35,37 +35,37 @@ struct work {
     /* The lists that the fields below were computed from. For another list they are invalid. */
     struct str models;
     struct str uuids;
-    struct work_model seen[64]; /* indexed by a hash of the name */
-    struct work_item items[LIMIT_WISH_ITEMS];
+    struct step_budget_model seen[64]; /* indexed by a hash of the name */
+    struct step_budget_item items[LIMIT_WISH_ITEMS];
     uint32_t n_items; /* of the uuids, sorted; 0: not read yet */
     bool excludes_only;
 };
 
 /* Starts to count; `nodes` nodes are to be evaluated. */
-void work_begin(struct work *w, size_t nodes);
+void step_budget_begin(struct step_budget *budget, size_t nodes);
 
 /* One of the nodes has been evaluated. */
-static inline void work_next_node(struct work *w)
+static inline void step_budget_next_node(struct step_budget *budget)
 {
-    w->nodes -= w->nodes > 0 ? 1 : 0;
+    budget->nodes -= budget->nodes > 0 ? 1 : 0;
 }
 
 /* Whether the request has taken more steps than it may. */
-static inline bool work_is_over(const struct work *w)
+static inline bool step_budget_is_spent(const struct step_budget *budget)
 {
-    return w->steps > LIMIT_REQUEST_STEPS;
+    return budget->steps > LIMIT_REQUEST_STEPS;
 }
 
-/* ERR_LIMIT, because the work is over. */
-enum errc work_fail(struct err *reterr);
+/* ERR_LIMIT, because the budget is spent. */
+enum errc step_budget_fail(struct err *reterr);
 
 /* pattern_list_allows for a pod's list of models and for its list of uuids. Each model is matched
  * once per request; a uuid is found by binary search. w may be NULL: then nothing is cached. If
- * the work is over, no other model is allowed. */
-bool work_allows_model(struct work *w, struct str list, struct str model);
-bool work_allows_uuid(struct work *w, struct str list, struct str uuid);
+ * the budget is spent, no other model is allowed. */
+bool step_budget_matches_model(struct step_budget *budget, struct str list, struct str model);
+bool step_budget_matches_uuid(struct step_budget *budget, struct str list, struct str uuid);
 
-/* work_looks: how many steps assign_place may take for one node, never less than `least`.
- * work_looked: records the steps that it took. cut: it ended for lack of steps. */
-uint64_t work_looks(const struct work *w, uint64_t least);
-void work_looked(struct work *w, uint64_t looks, bool cut);
+/* step_budget_looks: how many steps assign_place may take for one node, never less than `least`.
+ * step_budget_looked: records the steps that it took. cut: it ended for lack of steps. */
+uint64_t step_budget_looks(const struct step_budget *budget, uint64_t least);
+void step_budget_looked(struct step_budget *budget, uint64_t looks, bool cut);

@@ -10,7 +10,7 @@
 #include "core/dialect/gpushare.h"
 #include "kube/kube_credentials.h"
 #include "kubelet/checkpoint.h"
-#include "node/allot/late.h"
+#include "node/allot/late_binding.h"
 
 #define SERVICE_ACCOUNT  STR("/var/run/secrets/kubernetes.io/serviceaccount")
 #define REFRESH_MS       UINT64_C(10000)
@@ -196,7 +196,7 @@ static void node_program_set_late(struct node_program *n, const struct own_node_
 {
     bool late = n->s.settings->late == SETTINGS_LATE_ON;
     if (n->s.settings->late == SETTINGS_LATE_AUTO && view != NULL)
-        late = late_is_supported(view->kubelet, view->runtime);
+        late = late_binding_is_supported(view->kubelet, view->runtime);
     if (late == n->late && view != NULL)
         return;
     if (late || n->late)

@@ -237,7 +237,7 @@ static void allot_sweep(struct allot *a)
                 file_stamp_eq(a->swept_stamp, a->checkpoint.stamp);
     if (seen && a->swept)
         return;
-    a->swept = late_sweep(&a->specs, &a->checkpoint);
+    a->swept = late_binding_sweep(&a->specs, &a->checkpoint);
     a->swept_stamp = a->checkpoint.stamp;
 }
 
@@ -265,7 +265,7 @@ static void allot_step(struct allot *a)
             allot_try_allocate(a, k);
     }
     if (a->listed && exchange_plan(&a->roster)) {
-        late_log_edits(&a->roster);
+        late_binding_log_edits(&a->roster);
         pod_patcher_step(&a->patcher);
     }
     allot_settle(a);

@@ -9,8 +9,8 @@
  *                                 |
  *                                 +------> exchange --> PATCH of pods --> answer to PreStart
  *
- * With late binding (late.h) there is no claim: Allocate is answered at once, and PreStartContainer
- * gives the container the cards of its pod's annotations.
+ * With late binding (late_binding.h) there is no claim: Allocate is answered at once, and
+ * PreStartContainer gives the container the cards of its pod's annotations.
  *
  * What is not known yet is waited for: an Allocate, which blocks the kubelet, for ALLOT_CLAIM_MS at
  * most, and a PreStartContainer, which the kubelet repeats, for ALLOT_START_MS.
@@ -72,8 +72,8 @@ void allot_set_offer(struct allot *a, const struct offer *o);
 void allot_set_cgpu(struct allot *a, bool disable);
 void allot_set_means(struct allot *a, enum isolation means); /* what containers are given */
 
-/* Whether the next Allocate is answered with a CDI device (late.h). What was allocated otherwise
- * before stays as it is. */
+/* Whether the next Allocate is answered with a CDI device (late_binding.h). What was allocated
+ * otherwise before stays as it is. */
 void allot_set_late(struct allot *a, bool late);
 
 /* The pods of the node, as struct pod_watch_ops. */

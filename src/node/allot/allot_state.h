@@ -2,7 +2,7 @@
 #pragma once
 
 #include "node/allot/allot.h"
-#include "node/allot/late.h"
+#include "node/allot/late_binding.h"
 #include "node/kubelet/answer.h"
 #include "node/pods/pod_patcher.h"
 #include "node/roster/claim.h"

@@ -1,5 +1,5 @@
 /* Which versions have CDI, and the rules of the roster for containers that get their cards late. */
-#include "node/allot/late.h"
+#include "node/allot/late_binding.h"
 #include "node/roster/claim.h"
 #include "node/roster/exchange.h"
 #include "unit.h"
@@ -27,9 +27,9 @@ static const struct {
 
 TEST_EACH(test_versions, COUNT_OF(versions))
 {
-    ck_assert(late_is_supported(str_of(versions[_i].kubelet), str_of(versions[_i].runtime)) ==
-              versions[_i].supported);
-    ck_assert(!late_is_supported(STR_NULL, STR_NULL));
+    ck_assert(late_binding_is_supported(str_of(versions[_i].kubelet),
+                                        str_of(versions[_i].runtime)) == versions[_i].supported);
+    ck_assert(!late_binding_is_supported(STR_NULL, STR_NULL));
 }
 
 static struct roster r;
@@ -133,7 +133,7 @@ TEST(test_bound)
     ck_assert(exchange_may_start(&r, pod("p")));
     set_pod("p", "1", 2);
     ck_assert(exchange_plan(&r));
-    late_log_edits(&r);
+    late_binding_log_edits(&r);
     ck_assert(pod("p")->edited);
     is_next(EXCHANGE_MOVE, "p");
     ck_assert_uint_eq(pod("p")->plan.grants[0].card, 0);
@@ -143,7 +143,7 @@ TEST(test_bound)
     ck_assert(!exchange_is_misfit(pod("p"))); /* it runs there: it is not the one that gives way */
     set_pod("p", "0", 4);
     ck_assert(exchange_plan(&r));
-    late_log_edits(&r);
+    late_binding_log_edits(&r);
     ck_assert(!pod("p")->edited);
     ck_assert(exchange_may_start(&r, pod("p")));
     ck_assert(!exchange_may_start(&r, pod("q")));

@@ -14,12 +14,12 @@
 
 /* By the versions in a Node's status: the kubelet passes CDI devices on from 1.29, and containerd
  * from 2.0 and cri-o from 1.28 add them to containers unless that is switched off. */
-bool late_is_supported(struct str kubelet, struct str runtime);
+bool late_binding_is_supported(struct str kubelet, struct str runtime);
 
 /* Removes the specs that the checkpoint does not name any more. False: some are left; call it again
  * later. A missing checkpoint removes none: the containers may run. */
-bool late_sweep(struct specs *s, const struct checkpoint_file *t);
+bool late_binding_sweep(struct specs *s, const struct checkpoint_file *t);
 
 /* Logs, once each, the pods whose annotations no longer name the cards that their specs have, or,
  * without late binding, their containers. */
-void late_log_edits(struct roster *r);
+void late_binding_log_edits(struct roster *r);

@@ -1,10 +1,10 @@
 /* What late binding needs beside the roster and the specs. */
-#include "node/allot/late.h"
+#include "node/allot/late_binding.h"
 
 #include "base/log.h"
 
 /* "1.36.3", "v1.29.0-gke.1" */
-static bool late_is_at_least(struct str version, uint64_t major, uint64_t minor)
+static bool late_binding_is_at_least(struct str version, uint64_t major, uint64_t minor)
 {
     struct str first;
     struct str rest;
@@ -22,7 +22,7 @@ static bool late_is_at_least(struct str version, uint64_t major, uint64_t minor)
     return a > major || (a == major && b >= minor);
 }
 
-bool late_is_supported(struct str kubelet, struct str runtime)
+bool late_binding_is_supported(struct str kubelet, struct str runtime)
 {
     static const struct {
         struct str name;
@@ -32,14 +32,14 @@ bool late_is_supported(struct str kubelet, struct str runtime)
 
     for (size_t i = 0; i < COUNT_OF(known); i++) {
         if (str_starts(runtime, known[i].name))
-            return late_is_at_least(kubelet, 1, 29) &&
-                   late_is_at_least(str_skip(runtime, known[i].name.n), known[i].major,
-                                    known[i].minor);
+            return late_binding_is_at_least(kubelet, 1, 29) &&
+                   late_binding_is_at_least(str_skip(runtime, known[i].name.n), known[i].major,
+                                            known[i].minor);
     }
     return false;
 }
 
-bool late_sweep(struct specs *s, const struct checkpoint_file *t)
+bool late_binding_sweep(struct specs *s, const struct checkpoint_file *t)
 {
     if (!t->loaded || !t->there || !s->loaded)
         return true;
@@ -51,7 +51,7 @@ bool late_sweep(struct specs *s, const struct checkpoint_file *t)
     return specs_mark_end(s);
 }
 
-void late_log_edits(struct roster *r)
+void late_binding_log_edits(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
         struct roster_pod *p = r->pods[i];

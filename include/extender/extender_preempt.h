@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "json/jread.h"
 #include "json/jwrite.h"
 

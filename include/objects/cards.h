@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 /*
  * Fills ret's table from the annotation's text. If the text cannot be read, sets cards_fault, in

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 /* Reads `cordon` of *ret. Sets has_cards, cards and n_cards, or cards_fault, a sentence about the
  * annotation `name`. Views point into the text or the arena. False: no memory. */

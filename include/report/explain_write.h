@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/cache/cache.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "json/jwrite.h"
 
 /* "placement": [{"container", "card", "memory", "compute"}] */

@@ -16,7 +16,7 @@
 #pragma once
 
 #include "core/cache/cache.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 struct whatif_question {
     struct pod_view pod; /* its views point into the arena */

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "kube/events.h"
 
 /* Of the last this many Events, roughly: it is not posted again. Older ones may be. */

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "json/jread.h"
 
 /* Further names of one pod are not read: a claim has 32 devices at most. */

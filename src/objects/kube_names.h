@@ -2,7 +2,7 @@
  */
 #pragma once
 
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "json/jread.h"
 
 /* The names of a dialect: see struct dialect_facts. */

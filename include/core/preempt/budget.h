@@ -4,7 +4,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 enum requirement_op {
     REQUIREMENT_IN,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/intern.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 struct labels;
 

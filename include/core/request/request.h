@@ -7,8 +7,8 @@
 #include "base/err.h"
 #include "base/intern.h"
 #include "core/request/host.h"
+#include "core/request/object_views.h"
 #include "core/request/policy.h"
-#include "core/request/view.h"
 
 /* A larger request exceeds any card, in either unit (2^40 MiB are an EiB). Charges of bound pods
  * are cut to it, so that no sum on a node can overflow. */

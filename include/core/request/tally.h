@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 struct tally {
     int64_t sum; /* containers and sidecars: what the pod needs while it runs */

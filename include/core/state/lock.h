@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 #define LOCK_EXPIRES_S 300U
 #define LOCK_BINDS_S   30U

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 /* As the roster's pods. The API server limits an object, and so the containers of a pod, by its
  * size only. */

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "kube/events.h"
 
 #define OVERRIDES_MAX ((size_t)2048) /* as the roster's pods */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 #include "kube/kube_api.h"
 
 struct pod_watch;

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/map.h"
-#include "core/request/view.h"
+#include "core/request/object_views.h"
 
 struct in_use {
     struct map pods; /* by UID; owns its objects */

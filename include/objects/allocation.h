@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 
 /*
  * If the text cannot be read, the pod has no allocation; no error is reported. False only if the
@@ -21,14 +21,14 @@
  */
 bool allocation_read(struct str text, struct arena *a, struct pod_view *ret) _must_use_;
 
-void allocation_write_index(struct buf *out, const struct holding *h);
+void allocation_write_index(struct buf *out, const struct pod_allocation *h);
 
 enum allocation_of {
     ALLOCATION_OF_MEM,
     ALLOCATION_OF_CORES,
 };
 
-void allocation_write(struct buf *out, const struct holding *h, enum allocation_of what);
+void allocation_write(struct buf *out, const struct pod_allocation *h, enum allocation_of what);
 
 /*
  * For a plain request (request_plain) on one card, whose grant does not name the container. Written

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 #include "objects/kube.h"
 
 /*
@@ -15,8 +15,9 @@
  * texts are appended to out, which must not grow as long as they are used. pod: for the names of
  * the containers, used by elastic-gpu's dialect alone. Returns how many there are; 0: no memory.
  */
-uint32_t seats_write(const struct holding *h, const struct request *r, const struct pod_view *pod,
-                     struct buf *out, struct binding_seat ret[static REQUEST_DEMANDS_MAX]);
+uint32_t seats_write(const struct pod_allocation *h, const struct request *r,
+                     const struct pod_view *pod, struct buf *out,
+                     struct binding_seat ret[static REQUEST_DEMANDS_MAX]);
 
 /* Whether the pod has all of these annotations, with the same cards. */
 bool seats_are_there(const struct pod_view *pod, enum dialect dialect,

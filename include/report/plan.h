@@ -23,7 +23,7 @@ struct plan_site {
 /* The place of one replica. */
 struct plan_spot {
     const struct plan_site *site;
-    const struct holding *holding;
+    const struct pod_allocation *allocation;
 };
 
 struct plan {

@@ -153,7 +153,7 @@ static enum errc card_pods_locate(struct reading *x, struct kubectl_client *c,
         struct card_pods_row *row = &x->pods->rows[i];
         const struct pod *p = cache_pod(&x->cache, row->uid);
         if (p != NULL && p->node != NULL && row->n_shares > 0)
-            card_pods_copy_shares(x->arena, p->holding->shares, p->holding->n_shares, row);
+            card_pods_copy_shares(x->arena, p->allocation->shares, p->allocation->n_shares, row);
         if (row->nvidias && p != NULL && p->node != NULL && p->node->fault == NODE_NOT_SHARED)
             row->reason = STR_NULL; /* its card is not in its annotations */
     }

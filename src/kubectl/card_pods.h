@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 #include "kubectl/client.h"
 #include "kubectl/show.h"
 

@@ -24,7 +24,7 @@ struct bound {
 /* NULL: its annotations do not name the card. */
 static const struct share *doctor_pods_share(const struct bound *b, uint32_t card)
 {
-    const struct holding *h = b->pod->holding;
+    const struct pod_allocation *h = b->pod->allocation;
     for (uint32_t i = 0; i < h->n_shares; i++) {
         if (h->shares[i].card == card)
             return &h->shares[i];
@@ -133,7 +133,7 @@ static void doctor_pods_check_share(struct findings *f, const struct bound *b,
 
 static void doctor_pods_check_place(struct findings *f, const struct bound *b)
 {
-    const struct holding *h = b->pod->holding;
+    const struct pod_allocation *h = b->pod->allocation;
     if (node_is_foreign(b->node, b->request))
         finding_add(f, FINDING_WARN, b->object,
                     "while the node changes from one device plugin to another, let the pod end; "

@@ -64,7 +64,7 @@ bool allocation_read(struct str text, struct arena *a, struct pod_view *ret)
     return true;
 }
 
-void allocation_write_index(struct buf *out, const struct holding *h)
+void allocation_write_index(struct buf *out, const struct pod_allocation *h)
 {
     for (uint32_t i = 0; i < h->n_shares; i++) {
         if (i > 0)
@@ -81,7 +81,7 @@ static void allocation_write_key(struct jwrite *w, uint32_t index)
     jwrite_key(w, buf_str(&text));
 }
 
-static bool allocation_is_first(const struct holding *h, uint32_t i)
+static bool allocation_is_first(const struct pod_allocation *h, uint32_t i)
 {
     for (uint32_t j = 0; j < i; j++) {
         if (h->grants[j].container == h->grants[i].container)
@@ -90,7 +90,7 @@ static bool allocation_is_first(const struct holding *h, uint32_t i)
     return true;
 }
 
-static void allocation_write_container(struct jwrite *w, const struct holding *h,
+static void allocation_write_container(struct jwrite *w, const struct pod_allocation *h,
                                        uint16_t container, enum allocation_of what)
 {
     allocation_write_key(w, container);
@@ -105,7 +105,7 @@ static void allocation_write_container(struct jwrite *w, const struct holding *h
     jwrite_object_end(w);
 }
 
-void allocation_write(struct buf *out, const struct holding *h, enum allocation_of what)
+void allocation_write(struct buf *out, const struct pod_allocation *h, enum allocation_of what)
 {
     struct jwrite w;
     jwrite_init(&w, out);

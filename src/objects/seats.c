@@ -9,7 +9,7 @@ static struct str seats_name(const struct pod_view *pod, uint32_t index)
 }
 
 /* The cards of the container's own grants, or of those of the whole pod. */
-static void seats_put_cards(struct buf *out, const struct holding *h, uint32_t container)
+static void seats_put_cards(struct buf *out, const struct pod_allocation *h, uint32_t container)
 {
     const char *between = "";
     for (uint32_t i = 0; i < h->n_grants; i++) {
@@ -21,8 +21,9 @@ static void seats_put_cards(struct buf *out, const struct holding *h, uint32_t c
     }
 }
 
-uint32_t seats_write(const struct holding *h, const struct request *r, const struct pod_view *pod,
-                     struct buf *out, struct binding_seat ret[static REQUEST_DEMANDS_MAX])
+uint32_t seats_write(const struct pod_allocation *h, const struct request *r,
+                     const struct pod_view *pod, struct buf *out,
+                     struct binding_seat ret[static REQUEST_DEMANDS_MAX])
 {
     size_t ends[REQUEST_DEMANDS_MAX][2];
     size_t from = out->n;

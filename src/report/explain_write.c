@@ -169,7 +169,7 @@ static void explain_write_where(struct jwrite *w, const struct explain *e,
 {
     struct placement there _uninitialized_;
     if (e->held != NULL) {
-        explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
+        explain_write_placement(w, e->held->allocation->grants, e->held->allocation->n_grants);
     } else if (fit_place(entry->node, &e->evaluation, &there) == VERDICT_FITS) {
         explain_write_placement(w, there.grants, there.n);
         explain_write_cost(w, e, entry, &there);
@@ -250,7 +250,7 @@ static void explain_write_pod(struct jwrite *w, const struct explain *e)
     if (p != NULL && p->claim != NULL)
         jwrite_str_at(w, STR("nominated"), p->claim->name);
     if (e->held != NULL)
-        explain_write_placement(w, e->held->holding->grants, e->held->holding->n_grants);
+        explain_write_placement(w, e->held->allocation->grants, e->held->allocation->n_grants);
     if (e->pod->scheduled.status.n > 0)
         explain_write_condition(w, &e->pod->scheduled);
     jwrite_object_end(w);

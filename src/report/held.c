@@ -12,7 +12,7 @@ static uint32_t held_place_of(const struct node *n, const struct share *s)
 static void held_fill(struct held_walk *w)
 {
     for (const struct pod *p = w->node->pods; p != NULL; p = p->next) {
-        const struct holding *h = p->holding;
+        const struct pod_allocation *h = p->allocation;
         if (!node_serves(w->node, p->request))
             continue;
         for (uint32_t i = 0; i < h->n_shares || (i == 0 && p->request->mem > 0); i++) {

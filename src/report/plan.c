@@ -149,7 +149,8 @@ static enum errc plan_open_account(struct plan *p)
     return OK;
 }
 
-static void plan_charge_account(struct plan *p, const struct node *n, const struct holding *h)
+static void plan_charge_account(struct plan *p, const struct node *n,
+                                const struct pod_allocation *h)
 {
     struct quota_use uses[QUOTA_USAGE_MAX];
     if (p->tenant.entry == NULL)
@@ -168,7 +169,7 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(p->evaluation.request, there->grants, there->n, false, shares);
     struct pod *pod = arena_alloc(p->arena, sizeof(*pod));
-    struct holding *h = arena_alloc(p->arena, sizeof(*h));
+    struct pod_allocation *h = arena_alloc(p->arena, sizeof(*h));
     struct grant *grants = arena_array(p->arena, there->n, sizeof(*grants));
     struct share *kept = arena_array(p->arena, n, sizeof(*kept));
     if (arena_failed(p->arena))
@@ -179,14 +180,15 @@ static struct pod *plan_make_pod(struct plan *p, const struct node *at,
     }
     bool served = node_is_guarded(at) ||
                   dialect_facts(p->evaluation.request->dialect)->match == DIALECT_MATCH_LOCK;
-    *h = (struct holding){.n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
+    *h = (struct pod_allocation){
+        .n_shares = n, .n_grants = there->n, .grants = grants, .shares = kept};
     *pod = (struct pod){.namespace = p->evaluation.request->namespace,
                         .state = POD_RESERVED,
                         .start = !served && request_shares(p->evaluation.request) ? POD_STARTING
                                                                                   : POD_STARTED,
                         .ack = POD_ACK_WAITS,
                         .request = p->evaluation.request,
-                        .holding = h,
+                        .allocation = h,
                         .card = n == 0 ? -1 : (int32_t)kept[0].card};
     return pod;
 }
@@ -207,9 +209,9 @@ static enum errc plan_put_replica(struct plan *p, struct plan_site *s,
     evaluation_count_steps(&p->evaluation,
                            s->node.n_cards + 8 * there->n); /* the answer lists them */
     overlay_add(&s->node, pod);
-    plan_charge_account(p, &s->node, pod->holding);
+    plan_charge_account(p, &s->node, pod->allocation);
     p->evaluation.affinity_held = p->evaluation.request->affinity.n > 0;
-    p->spots[p->fit++] = (struct plan_spot){.site = s, .holding = pod->holding};
+    p->spots[p->fit++] = (struct plan_spot){.site = s, .allocation = pod->allocation};
     s->replicas++;
     return OK;
 }

@@ -38,7 +38,7 @@ static void reason_put_holder(struct buf *out, const struct node *n, const struc
         bool group = v == VERDICT_ANTI_AFFINITY &&
                      str_eq(p->request->anti_affinity, r->anti_affinity) &&
                      str_eq(p->namespace, r->namespace);
-        if ((!whole && !group) || !holding_is_on(p->holding, card))
+        if ((!whole && !group) || !pod_allocation_is_on(p->allocation, card))
             continue;
         if (reader == REASON_FOR_ALL || str_eq(p->namespace, r->namespace))
             buf_printf(out, "%s pod %.*s/%.*s", how, STR_ARG(p->namespace), STR_ARG(p->name));

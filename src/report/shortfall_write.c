@@ -3,7 +3,7 @@
 #include "report/shortfall_write.h"
 
 #include "core/dialect/gpushare.h"
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 #include "report/reason.h"
 
 /* Longest name or list from an annotation that a reason quotes, in bytes. */

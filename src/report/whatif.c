@@ -56,7 +56,7 @@ static void whatif_write_spots(struct jwrite *j, const struct plan *p)
 {
     jwrite_array_at(j, STR("placements"));
     for (uint32_t i = 0; i < p->fit; i++) {
-        const struct holding *h = p->spots[i].holding;
+        const struct pod_allocation *h = p->spots[i].allocation;
         jwrite_object_begin(j);
         jwrite_str_at(j, STR("node"), p->spots[i].site->real->name);
         explain_write_placement(j, h->grants, h->n_grants);

@@ -3,7 +3,7 @@
 
 #include "core/cache/cache.h"
 #include "core/place/fit.h"
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 #include "sim/limit.h"
 
 static const struct map_seed workload_seed = {UINT64_C(0x736861706573), UINT64_C(0x63617264)};

@@ -256,7 +256,7 @@ static uint32_t world_choose(struct world *w, uint32_t shape, const struct evalu
  * pod with one card, an allocation for all others. */
 static void world_read_cards(struct world *w, const struct pod *p, struct pod_view *ret)
 {
-    const struct holding *h = p->holding;
+    const struct pod_allocation *h = p->allocation;
     ret->n_grants = h == NULL ? 0 : h->n_grants;
     assert(ret->n_grants <= COUNT_OF(w->grants));
     for (uint32_t i = 0; i < ret->n_grants; i++)

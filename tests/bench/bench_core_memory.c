@@ -271,7 +271,7 @@ static size_t tell_pods(const struct world *w)
         note(&sums[0], w->n_pods, p);
         /* The request follows its header in the table. */
         note(&sums[1], w->n_pods, (const char *)p->request - sizeof(struct interned));
-        note(&sums[2], w->n_pods, p->holding);
+        note(&sums[2], w->n_pods, p->allocation);
         note(&sums[3], w->n_pods, p->labels);
     }
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -70,7 +70,7 @@ static void place(const struct pod_view *v, uint32_t percent, struct arena *a)
     placement_read(v, &r, &there);
     if (there.n == 0)
         return;
-    struct holding *h = holding_new(&r, &there, false);
+    struct pod_allocation *h = pod_allocation_new(&r, &there, false);
     check(h != NULL, "there is memory");
     for (uint32_t i = 0; i < h->n_shares; i++) {
         check(h->shares[i].mem >= 0, "no share is negative");

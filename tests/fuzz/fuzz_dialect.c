@@ -48,11 +48,11 @@ static void check_cards(const struct pod *p, const struct pod_view *view)
         vgpu_write_pod(pod_list(p), p->request, view, &texts);
         pod.said[d].idx = buf_str(&texts);
     } else if (dialect_facts(d)->seat.p == NULL) {
-        for (uint32_t i = 0; i < p->holding->n_shares; i++)
-            buf_printf(&texts, "%s%u", i == 0 ? "" : ",", p->holding->shares[i].card);
+        for (uint32_t i = 0; i < p->allocation->n_shares; i++)
+            buf_printf(&texts, "%s%u", i == 0 ? "" : ",", p->allocation->shares[i].card);
         pod.said[d].idx = buf_str(&texts);
     } else {
-        pod.n_seats = seats_write(p->holding, p->request, view, &texts, seats);
+        pod.n_seats = seats_write(p->allocation, p->request, view, &texts, seats);
         for (size_t i = 0; i < pod.n_seats; i++)
             said[i] =
                 (struct seat_view){.dialect = d,
@@ -63,7 +63,7 @@ static void check_cards(const struct pod *p, const struct pod_view *view)
     placement_read(&pod, p->request, &there);
     if (dialect_has_uuids(d))
         vgpu_locate(pod.said[d].idx, p->request, p->node, there.grants, there.n);
-    if (!holding_has(p->holding, &there))
+    if (!pod_allocation_has(p->allocation, &there))
         abort();
     buf_done(&texts);
 }

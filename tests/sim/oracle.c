@@ -169,8 +169,8 @@ static struct decision *decision_note(const struct proc *p, const struct pod *po
         .slot = slot, .proc = p->id, .node = store_find_node(pod->node->name), .rv = store.rv};
     d->shrink = p->daemon.service.cache.settings.shrink;
     sim_check(d->node != MAX_NODES);
-    for (uint32_t i = 0; i < pod->holding->n_shares; i++) {
-        uint32_t card = pod->holding->shares[i].card;
+    for (uint32_t i = 0; i < pod->allocation->n_shares; i++) {
+        uint32_t card = pod->allocation->shares[i].card;
         sim_check(card < MAX_CARDS && card < pod->node->n_cards && !decision_has(d, card));
         d->cards |= (uint64_t)1 << card;
         d->total[card] = pod->node->cards[card].total;

@@ -161,9 +161,9 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
     pod_object_slices_on(o, node == MAX_NODES ? &none : &store.nodes[node], oracle_lasts(o), &all);
     sim_check(p->request->mem == pod_object_mem(o) && str_eq(p->node->name, name_str(&o->node)));
     sim_check(p->card == (all.n == 0 ? -1 : all.at[0].card));
-    sim_check(p->holding->n_shares == all.n);
+    sim_check(p->allocation->n_shares == all.n);
     for (unsigned i = 0; i < all.n; i++) {
-        const struct share *s = &p->holding->shares[i];
+        const struct share *s = &p->allocation->shares[i];
         sim_check(s->card == all.at[i].card && s->mem == all.at[i].mem);
         sim_check(s->cores == all.at[i].cores);
     }

@@ -1,6 +1,6 @@
 /*
  * What a pod costs and what a node has, from the objects alone: the rules of gpushare.h and
- * holding.h, implemented again as simply as possible.
+ * pod_allocation.h, implemented again as simply as possible.
  */
 #pragma once
 

@@ -67,8 +67,8 @@ static uint64_t reserved_cards(const struct decision *d, const struct proc *p, u
     uint64_t cards = 0;
     if (pod == NULL || pod->state != POD_RESERVED || store_find_node(pod->node->name) != d->node)
         return 0;
-    for (uint32_t i = 0; i < pod->holding->n_shares; i++)
-        cards |= (uint64_t)1 << pod->holding->shares[i].card;
+    for (uint32_t i = 0; i < pod->allocation->n_shares; i++)
+        cards |= (uint64_t)1 << pod->allocation->shares[i].card;
     return cards;
 }
 

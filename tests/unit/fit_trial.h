@@ -1,6 +1,6 @@
 /*
  * Random nodes and pods. What the pods hold is counted from the views alone, by the rules of
- * fit.h and holding.h: slowly, and by another method than theirs.
+ * fit.h and pod_allocation.h: slowly, and by another method than theirs.
  */
 #pragma once
 

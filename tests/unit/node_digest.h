@@ -48,8 +48,8 @@ static inline void digest_pod(uint64_t *d, const struct pod *p)
     digest_u64(d, (uint64_t)p->ack);
     digest_u64(d, (p->exchanging ? 1U : 0U) | (p->initialized ? 2U : 0U) |
                       (pod_holds(p) && p->deleting ? 4U : 0U));
-    for (uint32_t i = 0; p->holding != NULL && i < p->holding->n_shares; i++) {
-        const struct share *s = &p->holding->shares[i];
+    for (uint32_t i = 0; p->allocation != NULL && i < p->allocation->n_shares; i++) {
+        const struct share *s = &p->allocation->shares[i];
         digest_u64(d, s->card);
         digest_i64(d, s->mem);
         digest_u64(d, s->cores);

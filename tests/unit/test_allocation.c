@@ -112,7 +112,7 @@ TEST_EACH(writes_what_is_held, COUNT_OF(written))
     char bytes[512];
     struct buf out = BUF_ON(bytes);
     struct request r = {.mem = 0};
-    struct holding *h = holding_new(&r, &written[_i].there, false);
+    struct pod_allocation *h = pod_allocation_new(&r, &written[_i].there, false);
     ck_assert_ptr_nonnull(h);
     allocation_write_index(&out, h);
     ck_assert_str_is(buf_str(&out), written[_i].index);
@@ -147,7 +147,7 @@ TEST(the_most_is_written_and_read_back)
     buf_init(&out, LIMIT_ALLOCATION_BYTES);
     arena_init(&a, MIB);
     r.mem = REQUEST_MEM_MAX / 2;
-    struct holding *h = holding_new(&r, &p, false);
+    struct pod_allocation *h = pod_allocation_new(&r, &p, false);
     ck_assert_ptr_nonnull(h);
     allocation_write_index(&out, h);
     size_t index = out.n;
@@ -158,7 +158,7 @@ TEST(the_most_is_written_and_read_back)
     ck_assert(allocation_read((struct str){out.p + index, mem}, &a, &v));
     ck_assert(v.has_allocation);
     placement_read(&v, &r, &again);
-    ck_assert(holding_has(h, &again));
+    ck_assert(pod_allocation_has(h, &again));
     mem_free(h);
     buf_done(&out);
     arena_done(&a);

@@ -193,7 +193,7 @@ TEST(a_pod_has_one_at_most)
     ck_assert_int_eq(keep(&r, "a", "n", 1, 12), OK);
     ck_assert_ptr_eq(node_of(&r, "n")->claims, pod_of(&r, "a"));
     ck_assert_ptr_null(pod_of(&r, "a")->next);
-    ck_assert_uint_eq(pod_of(&r, "a")->holding->shares[0].card, 1);
+    ck_assert_uint_eq(pod_of(&r, "a")->allocation->shares[0].card, 1);
     ck_assert_int_eq(keep(&r, "a", "m", 0, 12), OK);
     ck_assert_ptr_null(node_of(&r, "n")->claims);
     ck_assert_ptr_eq(node_of(&r, "m")->claims, pod_of(&r, "a"));
@@ -217,7 +217,7 @@ TEST(nothing_is_kept_that_is_not_there)
     ck_assert_int_eq(keep(&r, "a", "n", 2, 12), ERR_NOTFOUND);
     ck_assert_int_eq(keep(&r, "stays", "n", 0, 12), ERR_CONFLICT);
     ck_assert(!r.fx.changed);
-    ck_assert_uint_eq(pod_of(&r, "a")->holding->shares[0].card, 0);
+    ck_assert_uint_eq(pod_of(&r, "a")->allocation->shares[0].card, 0);
     unkeep(&r, "stays");
     unkeep(&r, "nobody");
     ck_assert_int_eq(card_used(&r, "n", 1), 10);
@@ -237,7 +237,7 @@ TEST(without_memory_it_is_as_it_was)
         ck_assert_int_eq(r.fx.changed, !hit);
         ck_assert(pod_of(&r, "a")->kept);
         ck_assert_ptr_eq(pod_of(&r, "a")->claim, node_of(&r, hit ? "n" : "m"));
-        ck_assert_uint_eq(pod_of(&r, "a")->holding->shares[0].card, hit ? 0 : 1);
+        ck_assert_uint_eq(pod_of(&r, "a")->allocation->shares[0].card, hit ? 0 : 1);
         fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
         unkeep(&r, "a");
         fail_alloc_disarm();

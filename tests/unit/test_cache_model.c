@@ -269,9 +269,9 @@ static struct m_place any_place(struct trial *t, int uid, int node, const struct
 {
     struct m_place place = {.n = 0};
     const struct pod *p = cache_pod(&t->cache, str_of(pod_uids[uid]));
-    trial_assert(t, p != NULL && (int)p->holding->n_shares == ask->cards);
-    for (uint32_t i = 0; i < p->holding->n_shares; i++) {
-        int card = (int)p->holding->shares[i].card;
+    trial_assert(t, p != NULL && (int)p->allocation->n_shares == ask->cards);
+    for (uint32_t i = 0; i < p->allocation->n_shares; i++) {
+        int card = (int)p->allocation->shares[i].card;
         trial_assert(t, place.n == 0 || card > place.cards[place.n - 1]);
         trial_assert(t, m_card(&t->model, node, card, ask) == VERDICT_FITS);
         place.cards[place.n++] = card;
@@ -414,11 +414,11 @@ static void compare_pod(struct trial *t, int i)
     trial_assert(t, p->card == (m->place.n == 0 ? -1 : m->place.cards[0]));
     trial_assert(t, m->node < 0 ? p->node == NULL : p->node != NULL);
     trial_assert(t, p->node == NULL || str_eq(p->node->name, str_of(node_names[m->node])));
-    if (p->holding == NULL)
+    if (p->allocation == NULL)
         return;
-    trial_assert(t, (int)p->holding->n_shares == m->place.n);
+    trial_assert(t, (int)p->allocation->n_shares == m->place.n);
     for (int k = 0; k < m->place.n; k++) {
-        const struct share *s = &p->holding->shares[k];
+        const struct share *s = &p->allocation->shares[k];
         trial_assert(t, (int)s->card == m->place.cards[k]);
         trial_assert(t, s->mem == m->ask.mem / m->place.n && (int)s->cores == m_part_cores(m));
     }

@@ -21,15 +21,15 @@ static void write_annotations(const struct pod *p, const struct pod_view *view, 
     struct buf index = BUF_ON(idx);
     buf_init(&texts, SIZE_MAX);
     buf_init(&json, SIZE_MAX);
-    for (uint32_t i = 0; i < p->holding->n_shares; i++)
-        buf_printf(&index, "%s%u", i == 0 ? "" : ",", p->holding->shares[i].card);
+    for (uint32_t i = 0; i < p->allocation->n_shares; i++)
+        buf_printf(&index, "%s%u", i == 0 ? "" : ",", p->allocation->shares[i].card);
     b.idx = buf_str(&index);
     if (dialect_has_uuids(b.dialect)) {
         vgpu_write_pod(pod_list(p), p->request, view, &texts);
         b.idx = buf_str(&texts);
     }
     if (dialect_facts(b.dialect)->seat.p != NULL) {
-        b.n_seats = seats_write(p->holding, p->request, view, &texts, seats);
+        b.n_seats = seats_write(p->allocation, p->request, view, &texts, seats);
         b.seats = seats;
         ck_assert_uint_gt(b.n_seats, 0);
     }
@@ -214,7 +214,7 @@ static void bind_one(struct history *h, unsigned step)
         struct placement there;
         object_pod(&after, uid, containers, annotations, "n");
         placement_read(&after.pod, &after.request, &there);
-        ck_assert_msg(holding_has(p->holding, &there), "%s: %s", containers, annotations);
+        ck_assert_msg(pod_allocation_has(p->allocation, &there), "%s: %s", containers, annotations);
         int64_t used[4];
         for (uint32_t card = 0; card < 4; card++)
             used[card] = card_used(&h->rig, "n", card);

@@ -65,7 +65,7 @@ TEST(another_set_where_one_is_refused)
     (void)ask(wants);
     run_to_log("msg=\"evicted for cards\" namespace=ns pod=b");
     ck_assert_uint_eq(times_logged("spared for a while"), 1);
-    ck_assert_uint_eq(pod("wants")->holding->shares[0].card, 0);
+    ck_assert_uint_eq(pod("wants")->allocation->shares[0].card, 0);
     gone("a");
     gone("b");
     run_to_log("reason=CardsKept");

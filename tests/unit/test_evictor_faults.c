@@ -153,7 +153,7 @@ TEST(a_victim_rises_after_its_dry_run)
     run_to_log("msg=\"evicted for cards\" namespace=ns pod=b");
     ck_assert_uint_eq(b.server.n_requests, 5);
     ck_assert_uint_eq(times_logged("msg=\"evicted for cards\" namespace=ns pod=c"), 0);
-    ck_assert_uint_eq(pod("wants")->holding->shares[0].card, 0);
+    ck_assert_uint_eq(pod("wants")->allocation->shares[0].card, 0);
 }
 
 static void b_and_c_rise(void)

@@ -188,7 +188,7 @@ static void reserve_it(struct trial *t, struct made *m)
                                         .node = STR("n"),
                                         .request = &m->request}};
     trial_assert(t, rig_apply(&t->rig, &e) == OK);
-    const struct holding *h = t->rig.fx.pod->holding;
+    const struct pod_allocation *h = t->rig.fx.pod->allocation;
     m->there.n = h->n_grants;
     for (uint32_t i = 0; i < h->n_grants; i++)
         m->there.grants[i] = h->grants[i];

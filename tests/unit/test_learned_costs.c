@@ -341,10 +341,10 @@ TEST_EACH(a_plan_agrees_with_reservations, 40)
                                             .node = str_of(best),
                                             .request = &q}};
         ck_assert_int_eq(rig_apply(&r, &e), OK);
-        const struct holding *h = pod_of(&r, uid)->holding;
-        ck_assert_uint_eq(h->n_shares, plan.spots[i].holding->n_shares);
+        const struct pod_allocation *h = pod_of(&r, uid)->allocation;
+        ck_assert_uint_eq(h->n_shares, plan.spots[i].allocation->n_shares);
         for (uint32_t k = 0; k < h->n_shares; k++)
-            ck_assert_msg(h->shares[k].card == plan.spots[i].holding->shares[k].card,
+            ck_assert_msg(h->shares[k].card == plan.spots[i].allocation->shares[k].card,
                           "seed %d replica %u", _i, i);
     }
     struct evaluation after;

@@ -123,7 +123,7 @@ static void place(struct made *m, const char *node)
     m->view.n_grants = there.n;
     set_pod(&r, m->view);
     const struct pod *p = pod_of(&r, m->uid);
-    ck_assert(p->holding != NULL && p->holding->n_shares == there.n);
+    ck_assert(p->allocation != NULL && p->allocation->n_shares == there.n);
 }
 
 /* ---- the definition ---- */

@@ -60,7 +60,7 @@ TEST_EACH(an_init_container_runs_beside_what_a_sidecar_asks_for, COUNT_OF(cases)
                                         .node = STR("n"),
                                         .request = &request}};
     ck_assert_msg(rig_apply(&r, &e) == OK, "%s", c->name);
-    const struct holding *h = pod_of(&r, "p")->holding;
+    const struct pod_allocation *h = pod_of(&r, "p")->allocation;
     for (uint32_t card = 0; card < c->cards; card++) {
         int64_t granted = 0;
         for (uint32_t i = 0; i < h->n_grants; i++)

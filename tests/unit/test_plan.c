@@ -258,8 +258,8 @@ static const struct node *choose(struct draw *d, const struct evaluation *e)
 
 static void check_spot(struct draw *d, const struct plan_spot *spot, const struct pod *p)
 {
-    const struct holding *a = spot->holding;
-    const struct holding *b = p->holding;
+    const struct pod_allocation *a = spot->allocation;
+    const struct pod_allocation *b = p->allocation;
     draw_assert(d, str_eq(spot->site->real->name, p->node->name));
     draw_assert(d, a->n_grants == b->n_grants && a->n_shares == b->n_shares);
     draw_assert(d, a->n_grants == 0 ||

@@ -1,7 +1,7 @@
 /* The shapes of pods: which pods are alike, how they are counted, and which one gives way. */
 #include "core/policy/shapes.h"
 
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 #include "fail_alloc.h"
 #include "unit.h"
 

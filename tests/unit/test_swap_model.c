@@ -245,7 +245,7 @@ static bool reserve_on(struct world *w, struct made *p, const struct request *r,
         return false;
     p->node = node;
     p->point = WAITS;
-    p->card = w->rig.fx.pod->holding->n_shares == 1 ? (int)w->rig.fx.card : -1;
+    p->card = w->rig.fx.pod->allocation->n_shares == 1 ? (int)w->rig.fx.card : -1;
     p->assume_ns = w->rig.fx.assume_ns;
     return true;
 }

@@ -38,4 +38,5 @@ bool plugin_choice_may_have(const struct node *n, const struct evaluation *e);
 
 /* Whether plugin_choice_is, or for whole cards plugin_choice_may_have, is still true of the cards
  * that a pod holds. n: without the pod. True for other dialects. */
-bool plugin_choice_keeps(const struct node *n, const struct evaluation *e, const struct holding *h);
+bool plugin_choice_keeps(const struct node *n, const struct evaluation *e,
+                         const struct pod_allocation *h);

@@ -413,7 +413,7 @@ struct node_claimed {
 /* Sets it. Returns whether anything has changed. */
 bool node_set_claimed(struct node *n, const struct node_claimed *to);
 
-/* Charges p's request to n and to the cards of p->holding, as far as n has them. */
+/* Charges p's request to n and to the cards of p->allocation, as far as n has them. */
 void node_attach(struct node *n, struct pod *p);
 void node_detach(struct pod *p);
 

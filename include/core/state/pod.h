@@ -5,7 +5,7 @@
 #include "base/list.h"
 #include "core/request/evaluation.h"
 #include "core/request/labels.h"
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 
 struct node;
 struct group;
@@ -50,15 +50,15 @@ struct pod {
     bool deleting;    /* its object has a deletionTimestamp; it still holds its cards */
     struct former former;
     bool unwanting; /* reserved, but its object no longer requests memory */
-    bool kept;      /* the claim is for the cards of `holding`, set by KEEP, and not a nomination */
+    bool kept; /* the claim is for the cards of `allocation`, set by KEEP, and not a nomination */
     uint16_t list_n; /* of `list`; here it needs no memory */
     uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
-    struct quota_tenant *tenant;   /* of its namespace; left when the cache forgets the pod */
-    const struct request *request; /* shared, in the cache's table `requests`; never changed */
-    const struct request *edited;  /* the same; reserved: its object's new request; or NULL */
-    struct holding *holding;       /* owned; NULL while pending without kept cards */
+    struct quota_tenant *tenant;       /* of its namespace; left when the cache forgets the pod */
+    const struct request *request;     /* shared, in the cache's table `requests`; never changed */
+    const struct request *edited;      /* the same; reserved: its object's new request; or NULL */
+    struct pod_allocation *allocation; /* owned; NULL while pending without kept cards */
     char *list; /* owned; in a dialect with UUIDs: the list of its devices, in the order of the
-                   holding's grants; NULL: none. See core/state/vgpu.h */
+                   allocation's grants; NULL: none. See core/state/vgpu.h */
     struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
     struct node *node;      /* NULL while pending */
     struct group *group;    /* its affinity group while it holds cards; or NULL */

@@ -427,7 +427,7 @@ static void cache_apply_unkeep(struct cache *c, struct str uid, struct effect *r
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL || !p->kept)
         return;
-    assert(!pod_holds(p) && p->claim != NULL && p->holding != NULL);
+    assert(!pod_holds(p) && p->claim != NULL && p->allocation != NULL);
     cache_pod_claim(c, p);
     ret->changed = true;
 }

@@ -25,13 +25,13 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
     struct group *group = NULL;
     /* A pod without a card is on no card that other pods of its affinity group could share. */
     struct str name = there->n > 0 ? r->affinity : STR_NULL;
-    struct holding *holding = holding_new(r, there, initialized);
+    struct pod_allocation *allocation = pod_allocation_new(r, there, initialized);
     const struct request *request = request_take(&c->requests, r);
     char *copy = list.n == 0 ? NULL : mem_alloc(list.n);
-    if (holding == NULL || request == NULL || (list.n > 0 && copy == NULL) ||
+    if (allocation == NULL || request == NULL || (list.n > 0 && copy == NULL) ||
         cache_group_get_or_add(c, p, name, &group) != OK) {
         mem_free(copy);
-        mem_free(holding);
+        mem_free(allocation);
         request_give(&c->requests, request);
         return ERR_NOMEM;
     }
@@ -39,8 +39,8 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
         node_detach(p);
     if (p->claim != NULL)
         node_unclaim(p);
-    mem_free(p->holding);
-    p->holding = holding;
+    mem_free(p->allocation);
+    p->allocation = allocation;
     if (copy != NULL)
         memcpy(copy, list.p, list.n);
     pod_set_list(p, copy, list.n);
@@ -57,10 +57,10 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
 /* Its init containers are done, or run again because its sandbox was created again. */
 static void cache_charge_recompute(struct pod *p, bool initialized)
 {
-    assert(pod_holds(p) && p->holding != NULL && p->initialized != initialized);
+    assert(pod_holds(p) && p->allocation != NULL && p->initialized != initialized);
     struct node *n = p->node;
     node_detach(p);
-    holding_recompute(p->holding, p->request, initialized);
+    pod_allocation_recompute(p->allocation, p->request, initialized);
     p->initialized = initialized;
     node_attach(n, p);
 }
@@ -124,8 +124,8 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     }
     placement_read(view, r, &there);
     struct str list = cache_charge_find_cards(view, r, n, &there);
-    bool stays = p->node == n && holding_has(p->holding, &there) && str_eq(pod_list(p), list) &&
-                 request_alike(p->request, r);
+    bool stays = p->node == n && pod_allocation_has(p->allocation, &there) &&
+                 str_eq(pod_list(p), list) && request_alike(p->request, r);
     if (!stays || !request_equal(p->request, r)) {
         if (cache_pod_move(c, p, n, r, &there, list, initialized) != OK) {
             if (labels != p->labels)
@@ -217,16 +217,16 @@ enum errc cache_pod_keep(struct cache *c, struct pod *p, struct node *n,
                          const struct placement *there)
 {
     assert(!pod_holds(p) && there->n > 0);
-    struct holding *holding = holding_new(p->request, there, false);
-    if (holding == NULL)
+    struct pod_allocation *allocation = pod_allocation_new(p->request, there, false);
+    if (allocation == NULL)
         return ERR_NOMEM;
     /* Claim the new node before the old one is released: they may be the same node. */
     struct node *old = p->claim;
     if (old != NULL)
         node_unclaim(p);
     node_claim(n, p);
-    mem_free(p->holding);
-    p->holding = holding;
+    mem_free(p->allocation);
+    p->allocation = allocation;
     p->kept = true;
     if (old != NULL)
         cache_node_release(c, old);

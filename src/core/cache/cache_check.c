@@ -14,9 +14,9 @@ static void cache_check_groups(const struct cache *c)
         members += p->group != NULL ? 1 : 0;
         assert(p->group == NULL || map_get(&c->groups, p->group->key) == p->group);
         assert(p->group == NULL || pod_holds(p));
-        assert(!pod_holds(p) || p->holding->n_shares == 0 ||
+        assert(!pod_holds(p) || p->allocation->n_shares == 0 ||
                (p->group != NULL) == cache_group_holds(c, p->namespace, p->request->affinity));
-        assert(p->group == NULL || p->holding->n_shares > 0);
+        assert(p->group == NULL || p->allocation->n_shares > 0);
     }
     cursor = 0;
     for (const struct group *g = map_next(&c->groups, &cursor); g != NULL;
@@ -70,7 +70,7 @@ static void cache_check_slots(const struct cache *c)
 void cache_check(const struct cache *c)
 {
     size_t cursor = 0;
-    size_t holding = 0;
+    size_t holders = 0;
     size_t labelled = 0;
     size_t sized = 0;
     size_t pending = 0;
@@ -94,7 +94,7 @@ void cache_check(const struct cache *c)
         assert(p->node == NULL || map_get(&c->nodes, p->node->name) == p->node);
         assert(p->claim == NULL || map_get(&c->nodes, p->claim->name) == p->claim);
         assert(p->node == NULL || p->node->assume_ns >= p->assume_ns);
-        holding += pod_holds(p) ? 1 : 0;
+        holders += pod_holds(p) ? 1 : 0;
         pending += pod_holds(p) ? 0 : 1;
     }
     assert(pending == c->n_pending);
@@ -109,10 +109,10 @@ void cache_check(const struct cache *c)
         sized += n->sizes != NULL ? 1 : 0;
         assert(map_get(&c->nodes, n->name) == n);
         assert(!node_is_hidden(n) || n->n_cardless > 0);
-        assert(n->n_pods <= holding);
-        holding -= n->n_pods;
+        assert(n->n_pods <= holders);
+        holders -= n->n_pods;
     }
-    assert(holding == 0 && locks == 0);
+    assert(holders == 0 && locks == 0);
     intern_check(&c->sizes, sized);
     cache_quota_check(c);
     cache_cardless_check(c);

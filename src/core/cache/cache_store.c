@@ -129,7 +129,7 @@ void cache_pod_free(struct cache *c, struct pod *p)
         quota_leave(&c->quota, p->tenant);
     request_give(&c->requests, p->request);
     request_give(&c->requests, p->edited);
-    mem_free(p->holding);
+    mem_free(p->allocation);
     pod_set_list(p, NULL, 0);
     labels_give(&c->labels, p->labels);
     mem_free(p);
@@ -242,8 +242,8 @@ void cache_pod_detach(struct cache *c, struct pod *p)
     if (p->claim != NULL)
         node_unclaim(p);
     cache_group_leave(c, p);
-    mem_free(p->holding);
-    p->holding = NULL;
+    mem_free(p->allocation);
+    p->allocation = NULL;
     pod_set_list(p, NULL, 0);
     p->kept = false;
     p->card = -1;

@@ -12,7 +12,7 @@ static bool card_check_same_group(const struct pod *p, struct str namespace, str
     return mine.n > 0 && str_eq(mine, its) && str_eq(p->namespace, namespace);
 }
 
-static void card_check_mark(struct card_set *set, const struct holding *h)
+static void card_check_mark(struct card_set *set, const struct pod_allocation *h)
 {
     for (uint32_t i = 0; i < h->n_shares; i++) {
         uint32_t card = h->shares[i].card;
@@ -41,9 +41,9 @@ void card_check_begin_groups(struct card_check *check, const struct node *n,
         if (p == e->self || (n->vacated && p->deleting))
             continue;
         if (card_check_same_group(p, r->namespace, r->anti_affinity, q->anti_affinity))
-            card_check_mark(&check->foes, p->holding);
+            card_check_mark(&check->foes, p->allocation);
         if (card_check_same_group(p, r->namespace, r->affinity, q->affinity))
-            card_check_mark(&check->friends, p->holding);
+            card_check_mark(&check->friends, p->allocation);
     }
 }
 

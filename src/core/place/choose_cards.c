@@ -46,7 +46,7 @@ static int64_t choose_cards_beside_equal(const struct card_choice *p)
     evaluation_count_steps(p->evaluation, p->node->n_pods);
     for (const struct pod *q = p->node->pods; q != NULL; q = q->next) {
         if (!pod_awaits(q) || !swap_is_like(q, p->evaluation->request) ||
-            q->holding->n_shares != 1 || !node_has_card(p->node, q->card) ||
+            q->allocation->n_shares != 1 || !node_has_card(p->node, q->card) ||
             !card_set_has(&p->fits, (uint32_t)q->card))
             continue;
         if (best < 0 || choose_cards_before(p, (uint32_t)q->card, (uint32_t)best))

@@ -238,11 +238,12 @@ uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct
         evaluation_count_steps(e, 1);
         if (!pod_claims_before(q, e))
             continue;
-        assert(!pod_holds(q) && (!q->kept || q->holding != NULL));
+        assert(!pod_holds(q) && (!q->kept || q->allocation != NULL));
         const struct evaluation claim = fit_claim(q, e);
         there.n = 0;
         if (q->kept)
-            count = shares_of(q->request, q->holding->grants, q->holding->n_grants, false, shares);
+            count = shares_of(q->request, q->allocation->grants, q->allocation->n_grants, false,
+                              shares);
         else if (fit_place_pod(&then.node, &claim, false, &there) == VERDICT_FITS)
             count = shares_of(q->request, there.grants, there.n, false, shares);
         else
@@ -373,8 +374,8 @@ int64_t fit_cost(const struct node *n, const struct request *r)
 
 /* For a whole card or a percentage: the grant is written in the annotation, and the card may have
  * grown since, so that the pod's part is larger than the grant. */
-static bool fit_is_outgrown(const struct node *n, const struct request *r, const struct holding *h,
-                            const struct share *s)
+static bool fit_is_outgrown(const struct node *n, const struct request *r,
+                            const struct pod_allocation *h, const struct share *s)
 {
     struct share granted = {.mem = 0};
     if (r->dialect != DIALECT_OWN)
@@ -391,7 +392,7 @@ enum verdict fit_keep(const struct pod *p)
     const struct evaluation e = {.request = r, .self = p};
     struct overlay without _uninitialized_;
     const struct node *n = &without.node;
-    const struct holding *h = p->holding;
+    const struct pod_allocation *h = p->allocation;
     struct card_check check _uninitialized_;
     int64_t charge = 0;
     assert(pod_holds(p) && p->node != NULL && h != NULL);

@@ -67,7 +67,7 @@ static bool plugin_choice_is_here(const struct node *n, const struct evaluation 
 
 static bool plugin_choice_is_placed(const struct node *n, const struct pod *p)
 {
-    const struct holding *h = p->holding;
+    const struct pod_allocation *h = p->allocation;
     for (uint32_t i = 0; i < h->n_shares; i++) {
         if (!node_has_card(n, h->shares[i].card))
             return false;
@@ -164,7 +164,8 @@ bool plugin_choice_may_have(const struct node *n, const struct evaluation *e)
     return true;
 }
 
-bool plugin_choice_keeps(const struct node *n, const struct evaluation *e, const struct holding *h)
+bool plugin_choice_keeps(const struct node *n, const struct evaluation *e,
+                         const struct pod_allocation *h)
 {
     struct placement there = {.n = h->n_grants};
     if (!plugin_choice_applies(e->request))

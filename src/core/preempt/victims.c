@@ -145,8 +145,8 @@ static bool victims_is_twin(const struct victim *a, const struct victim *b)
 {
     const struct request *x = a->pod->request;
     const struct request *y = b->pod->request;
-    const struct holding *h = a->pod->holding;
-    const struct holding *k = b->pod->holding;
+    const struct pod_allocation *h = a->pod->allocation;
+    const struct pod_allocation *k = b->pod->allocation;
     return !a->guarded && !b->guarded && h->n_shares == 1 && k->n_shares == 1 &&
            h->shares[0].card == k->shares[0].card && h->shares[0].mem == k->shares[0].mem &&
            h->shares[0].cores == k->shares[0].cores && h->shares[0].whole == k->shares[0].whole &&
@@ -235,7 +235,7 @@ static void victims_subset_of_card(struct search *s, uint32_t card)
     s->n = 0;
     evaluation_count_steps(s->q->evaluation, s->n_all);
     for (uint32_t i = 0; i < s->n_all; i++) {
-        if (holding_is_on(s->all[i].pod->holding, card))
+        if (pod_allocation_is_on(s->all[i].pod->allocation, card))
             s->subset[s->n++] = &s->all[i];
     }
 }

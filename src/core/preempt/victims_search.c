@@ -38,7 +38,7 @@ void search_give_back(struct search *s, struct victim *v)
 {
     const struct pod *p = v->copy;
     pods_add(&s->overlay.node.pods, v->copy);
-    overlay_charge(&s->overlay, p->request, p->holding->shares, p->holding->n_shares, 1);
+    overlay_charge(&s->overlay, p->request, p->allocation->shares, p->allocation->n_shares, 1);
 }
 
 bool search_fits(const struct search *s)

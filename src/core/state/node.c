@@ -136,7 +136,7 @@ void node_charge_cardless(struct node *n, struct host host, int sign)
 
 static void node_charge_pod(struct node *n, const struct pod *p, int sign)
 {
-    node_charge(n, p->request, p->holding->shares, p->holding->n_shares, sign);
+    node_charge(n, p->request, p->allocation->shares, p->allocation->n_shares, sign);
 }
 
 static void node_recount(struct node *n)
@@ -182,12 +182,12 @@ static void node_locate(struct node *n)
 {
     struct grant grants[REQUEST_GRANTS_MAX] _uninitialized_;
     for (struct pod *p = n->pods; p != NULL; p = p->next) {
-        struct holding *h = p->holding;
+        struct pod_allocation *h = p->allocation;
         if (p->list == NULL || h->n_grants == 0)
             continue;
         memcpy(grants, h->grants, h->n_grants * sizeof(grants[0]));
         vgpu_locate(pod_list(p), p->request, n, grants, h->n_grants);
-        holding_move(h, p->request, grants, p->initialized);
+        pod_allocation_move(h, p->request, grants, p->initialized);
         p->card = (int32_t)h->shares[0].card;
     }
 }
@@ -361,9 +361,9 @@ static int64_t node_lent(const struct node *n)
 
 void node_attach(struct node *n, struct pod *p)
 {
-    assert(p->node == NULL && p->claim == NULL && p->holding != NULL);
+    assert(p->node == NULL && p->claim == NULL && p->allocation != NULL);
     p->node = n;
-    p->card = p->holding->n_shares == 0 ? -1 : (int32_t)p->holding->shares[0].card;
+    p->card = p->allocation->n_shares == 0 ? -1 : (int32_t)p->allocation->shares[0].card;
     pods_add(&n->pods, p);
     n->n_starting += pod_starts(p) ? 1 : 0;
     n->n_exchanging += p->exchanging ? 1 : 0;

@@ -20,16 +20,16 @@ void overlay_charge(struct overlay *o, const struct request *r, const struct sha
 
 void overlay_remove(struct overlay *o, const struct pod *p)
 {
-    assert(p->holding != NULL);
-    node_charge(&o->node, p->request, p->holding->shares, p->holding->n_shares, -1);
+    assert(p->allocation != NULL);
+    node_charge(&o->node, p->request, p->allocation->shares, p->allocation->n_shares, -1);
 }
 
 void overlay_add(struct node *copy, struct pod *p)
 {
-    assert(p->holding != NULL && p->next == NULL && p->prev == NULL);
+    assert(p->allocation != NULL && p->next == NULL && p->prev == NULL);
     p->next = copy->pods; /* pods_add would change the original's first pod */
     copy->pods = p;
     copy->n_starting += pod_starts(p) ? 1 : 0;
-    node_charge(copy, p->request, p->holding->shares, p->holding->n_shares, 1);
+    node_charge(copy, p->request, p->allocation->shares, p->allocation->n_shares, 1);
     node_derive(copy);
 }

@@ -90,7 +90,7 @@ void pod_check(const struct pod *p)
     assert(p->request != NULL && p->request->mem >= 0 && p->request->mem <= REQUEST_MEM_MAX);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
     assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
-    assert((p->holding != NULL) == (pod_holds(p) || p->kept));
+    assert((p->allocation != NULL) == (pod_holds(p) || p->kept));
     assert(p->list == NULL || (pod_holds(p) && dialect_has_uuids(p->request->dialect)));
     assert(p->state != POD_BOUND || p->nominated == NULL);
     assert(pod_holds(p) || p->kept || p->claim == p->nominated);

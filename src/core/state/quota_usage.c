@@ -82,9 +82,9 @@ void quota_usage_charge(const struct pod *p, int sign)
     struct quota_use uses[QUOTA_USAGE_MAX];
     if (p->tenant == NULL || p->tenant->entry == NULL)
         return;
-    assert(p->node != NULL && p->holding != NULL);
+    assert(p->node != NULL && p->allocation != NULL);
     uint32_t n =
-        quota_usage_of(p->node, p->request, p->holding->shares, p->holding->n_shares, uses);
+        quota_usage_of(p->node, p->request, p->allocation->shares, p->allocation->n_shares, uses);
     for (uint32_t i = 0; i < n; i++)
         quota_charge(p->tenant, &uses[i], sign);
 }

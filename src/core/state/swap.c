@@ -101,7 +101,7 @@ static bool swap_is_taken(const struct node *n, const struct evaluation *e)
 
 static void swap_add_card(struct swap *s, const struct pod *p)
 {
-    const struct holding *h = p->holding;
+    const struct pod_allocation *h = p->allocation;
     assert(h != NULL && s->cards != SWAP_NONE);
     if (h->n_shares != 1 || (s->cards == SWAP_ONE && s->card != h->shares[0].card))
         s->cards = SWAP_NONE;

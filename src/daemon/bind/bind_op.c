@@ -75,8 +75,8 @@ void bind_op_respond(struct http_request *r, struct str error)
 /* "12 of 16 on card 2" for each card */
 static void bind_op_put_shares(struct buf *out, const struct pod *p)
 {
-    for (uint32_t i = 0; i < p->holding->n_shares; i++) {
-        const struct share *s = &p->holding->shares[i];
+    for (uint32_t i = 0; i < p->allocation->n_shares; i++) {
+        const struct share *s = &p->allocation->shares[i];
         if (!node_has_card(p->node, s->card))
             continue;
         int64_t total = p->node->cards[s->card].total;
@@ -91,7 +91,7 @@ void bind_op_tell_place(const struct bind_op *op, struct events *events, const s
     struct buf text = BUF_ON(bytes);
     const struct event_subject pod = {op->namespace, op->name, op->uid};
     buf_printf(&text, "Placed on node %.*s", STR_ARG(op->node));
-    if (p != NULL && p->node != NULL && p->holding != NULL && str_eq(p->node->name, op->node))
+    if (p != NULL && p->node != NULL && p->allocation != NULL && str_eq(p->node->name, op->node))
         bind_op_put_shares(&text, p);
     events_post(events, &pod, EVENT_NORMAL, STR("Placed"), buf_str(&text));
 }
@@ -172,7 +172,7 @@ enum errc bind_op_check(const struct bind_op *op, struct request *ret, struct er
  * Whether a container has cores. Init containers are not counted: they use the cores of the cards
  * of the other containers, and the annotation does not name them.
  */
-static bool bind_op_grants_cores(const struct holding *h)
+static bool bind_op_grants_cores(const struct pod_allocation *h)
 {
     for (uint32_t i = 0; i < h->n_grants; i++) {
         if (h->grants[i].cores > 0)
@@ -191,11 +191,11 @@ static bool bind_op_annotate_other(struct bind_op *op, const struct pod *p)
         return !buf_failed(&op->texts);
     }
     if (dialect_facts(b->dialect)->seat.p == NULL) {
-        allocation_write_index(&op->texts, p->holding);
+        allocation_write_index(&op->texts, p->allocation);
         b->idx = buf_str(&op->texts);
         return !buf_failed(&op->texts);
     }
-    b->n_seats = seats_write(p->holding, p->request, &op->call.pod, &op->texts, op->seats);
+    b->n_seats = seats_write(p->allocation, p->request, &op->call.pod, &op->texts, op->seats);
     b->seats = op->seats;
     b->idx = b->n_seats > 0 ? op->seats[0].cards : STR_NULL;
     return b->n_seats > 0;
@@ -210,7 +210,7 @@ static_assert(LIMIT_ANNOTATIONS_BYTES + 2 * LIMIT_ALLOCATION_BYTES + 16 * KIB <=
 static bool bind_op_annotate(struct bind_op *op, const struct pod *p)
 {
     struct binding *b = &op->binding;
-    const struct holding *h = p->holding;
+    const struct pod_allocation *h = p->allocation;
     assert(h != NULL && op->texts.n == 0);
     b->dialect = p->request->dialect;
     if (b->dialect != DIALECT_OWN && request_shares(p->request))

@@ -342,8 +342,8 @@ static void metrics_cards_count_exceeding(const struct measured *all, const stru
 {
     memset(ret->of, 0, n->n_cards * sizeof(ret->of[0]));
     for (const struct pod *p = n->pods; p != NULL; p = p->next) {
-        for (uint32_t i = 0; i < p->holding->n_shares; i++) {
-            const struct share *s = &p->holding->shares[i];
+        for (uint32_t i = 0; i < p->allocation->n_shares; i++) {
+            const struct share *s = &p->allocation->shares[i];
             uint32_t mib = 0;
             if (!node_has_card(n, s->card) || !measured_pod_of(all, m, p->uid, s->card, &mib))
                 continue;

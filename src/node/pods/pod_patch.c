@@ -15,7 +15,7 @@ static void pod_patch_put(struct jwrite *w, struct buf *text, struct str name)
 }
 
 static void pod_patch_put_cards(struct jwrite *w, struct buf *text, const struct roster *r,
-                                const struct roster_pod *p, const struct holding *h)
+                                const struct roster_pod *p, const struct pod_allocation *h)
 {
     buf_clear(text, SIZE_MAX);
     allocation_write_index(text, h);
@@ -52,7 +52,8 @@ static void pod_patch_put_vacated(struct jwrite *w, struct buf *text, const stru
 }
 
 static void pod_patch_put_annotations(struct jwrite *w, struct buf *text, const struct roster *r,
-                                      const struct exchange_step *step, const struct holding *h)
+                                      const struct exchange_step *step,
+                                      const struct pod_allocation *h)
 {
     jwrite_object_begin(w);
     if (step->action == EXCHANGE_MOVE)
@@ -72,23 +73,23 @@ static void pod_patch_put_version(struct jwrite *w, uint64_t version)
     jwrite_str_at(w, STR("resourceVersion"), buf_str(&text));
 }
 
-static struct holding *pod_patch_holding(const struct roster_pod *p)
+static struct pod_allocation *pod_patch_allocation(const struct roster_pod *p)
 {
     struct placement there _uninitialized_;
     there.n = p->plan.n;
     if (there.n > 0)
         memcpy(there.grants, p->plan.grants, there.n * sizeof(there.grants[0]));
-    return holding_new(p->request, &there, p->initialized);
+    return pod_allocation_new(p->request, &there, p->initialized);
 }
 
 enum errc pod_patch_write(struct buf *out, const struct roster *r, const struct exchange_step *step)
 {
     struct jwrite w;
     struct buf text;
-    struct holding *h = NULL;
+    struct pod_allocation *h = NULL;
     if (step->action == EXCHANGE_MOVE) {
         assert(step->pod->plan.n > 0);
-        h = pod_patch_holding(step->pod);
+        h = pod_patch_allocation(step->pod);
         if (h == NULL)
             return ERR_NOMEM;
     }

@@ -2,7 +2,7 @@
 #include "node/roster/in_use.h"
 
 #include "base/mem.h"
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 #include "gpu/limit.h"
 
 struct used {

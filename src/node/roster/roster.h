@@ -14,7 +14,7 @@
  */
 #pragma once
 
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 
 /* Pods of one node; kubelets run 110 by default, and no more than some hundreds. */
 #define ROSTER_PODS_MAX ((size_t)2048)

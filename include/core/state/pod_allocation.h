@@ -34,7 +34,7 @@ struct share {
     bool whole;      /* one of them wants it whole */
 };
 
-struct holding {
+struct pod_allocation {
     uint32_t n_shares;
     uint32_t n_grants;
     const struct grant *grants; /* both arrays are stored behind the struct */
@@ -96,14 +96,15 @@ const struct demand *request_demand(const struct request *r, uint32_t container)
 struct share request_share(const struct request *r);
 
 /* NULL: allocation failed. One mem_free frees it. */
-struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized);
+struct pod_allocation *pod_allocation_new(const struct request *r, const struct placement *p,
+                                          bool initialized);
 
 /* Replaces the grants, n_grants of them, of a dialect with UUIDs. */
-void holding_move(struct holding *h, const struct request *r, const struct grant *grants,
-                  bool initialized);
+void pod_allocation_move(struct pod_allocation *h, const struct request *r,
+                         const struct grant *grants, bool initialized);
 
 /* Recomputes the shares when the init containers are done, or run again. */
-void holding_recompute(struct holding *h, const struct request *r, bool initialized);
+void pod_allocation_recompute(struct pod_allocation *h, const struct request *r, bool initialized);
 
 /* The cards that a bound pod's annotations name. The allocation is used if it gives every container
  * what its spec asks for and the index names the same cards. Otherwise the index, as the cards of
@@ -118,7 +119,7 @@ bool grants_have_card(const struct grant *grants, uint32_t n, uint32_t card);
  * and some trim blanks. */
 bool placement_read_index(struct str text, uint32_t *ret);
 
-bool holding_has(const struct holding *h, const struct placement *p);
+bool pod_allocation_has(const struct pod_allocation *h, const struct placement *p);
 
-/* Whether the holding has a share of the card. */
-bool holding_is_on(const struct holding *h, uint32_t card);
+/* Whether the allocation has a share of the card. */
+bool pod_allocation_is_on(const struct pod_allocation *h, uint32_t card);

@@ -1,5 +1,5 @@
 /* What a pod holds of each card: by its request, its grants, and its annotations. */
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 
 #include "asked.h"
 #include "base/mem.h"
@@ -108,18 +108,18 @@ TEST_EACH(says_what_grants_come_to, COUNT_OF(shares))
         p.grants[p.n] = shares[_i].grants[p.n];
     same_shares(got, shares_of(&r, p.grants, p.n, false, got), shares[_i].before);
     same_shares(got, shares_of(&r, p.grants, p.n, true, got), shares[_i].after);
-    struct holding *h = holding_new(&r, &p, false);
+    struct pod_allocation *h = pod_allocation_new(&r, &p, false);
     ck_assert_ptr_nonnull(h);
-    ck_assert(holding_has(h, &p));
+    ck_assert(pod_allocation_has(h, &p));
     same_shares(h->shares, h->n_shares, shares[_i].before);
-    holding_recompute(h, &r, true);
+    pod_allocation_recompute(h, &r, true);
     same_shares(h->shares, h->n_shares, shares[_i].after);
-    holding_recompute(h, &r, false);
+    pod_allocation_recompute(h, &r, false);
     same_shares(h->shares, h->n_shares, shares[_i].before);
     p.grants[0].card++;
-    ck_assert(!holding_has(h, &p));
+    ck_assert(!pod_allocation_has(h, &p));
     p.n--;
-    ck_assert(!holding_has(h, &p));
+    ck_assert(!pod_allocation_has(h, &p));
     mem_free(h);
 }
 
@@ -278,7 +278,7 @@ static enum errc make(void *ctx)
 {
     struct request r = {.mem = 8, .lasting_mem = 8};
     struct placement p = {.n = 1, .grants = {{8, 1, UINT16_MAX, 0}}};
-    struct holding *h = holding_new(&r, &p, false);
+    struct pod_allocation *h = pod_allocation_new(&r, &p, false);
     (void)ctx;
     if (h == NULL)
         return ERR_NOMEM;

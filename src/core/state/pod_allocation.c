@@ -1,11 +1,11 @@
 /* Computes a pod's share of each card from its grants, and reads the grants of a bound pod. */
-#include "core/state/holding.h"
+#include "core/state/pod_allocation.h"
 
 #include "base/mem.h"
 #include "core/limit.h"
 #include "core/state/vgpu.h"
 
-static int64_t holding_part(int64_t whole, uint32_t parts)
+static int64_t pod_allocation_part(int64_t whole, uint32_t parts)
 {
     assert(whole >= 0 && parts > 0);
     return (whole + parts - 1) / parts;
@@ -13,7 +13,7 @@ static int64_t holding_part(int64_t whole, uint32_t parts)
 
 /* The container on whose cards the init containers run: the first lasting one; without one, the
  * first. */
-static const struct demand *holding_anchor_of(const struct request *r)
+static const struct demand *pod_allocation_anchor_of(const struct request *r)
 {
     for (uint32_t i = 0; i < r->n_demands; i++) {
         if (r->demands[i].kind != CONTAINER_INIT)
@@ -22,7 +22,7 @@ static const struct demand *holding_anchor_of(const struct request *r)
     return r->n_demands == 0 ? NULL : &r->demands[0];
 }
 
-static uint32_t holding_cards_of(const struct grant *grants, uint32_t n, uint16_t container)
+static uint32_t pod_allocation_cards_of(const struct grant *grants, uint32_t n, uint16_t container)
 {
     uint32_t cards = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -30,8 +30,8 @@ static uint32_t holding_cards_of(const struct grant *grants, uint32_t n, uint16_
     return cards;
 }
 
-static const struct grant *holding_grant_on(const struct grant *grants, uint32_t n,
-                                            uint16_t container, uint32_t card)
+static const struct grant *pod_allocation_grant_on(const struct grant *grants, uint32_t n,
+                                                   uint16_t container, uint32_t card)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (grants[i].container == container && grants[i].card == card)
@@ -42,32 +42,33 @@ static const struct grant *holding_grant_on(const struct grant *grants, uint32_t
 
 /* What the container itself needs of the card. For a whole card or a percentage its grant may be
  * larger. */
-static int64_t holding_needs_of(const struct request *r, const struct grant *grants, uint32_t n,
-                                const struct demand *d, const struct grant *g)
+static int64_t pod_allocation_needs_of(const struct request *r, const struct grant *grants,
+                                       uint32_t n, const struct demand *d, const struct grant *g)
 {
     if (request_fixed(r))
         return g->mem;
-    return MIN_OF(g->mem, holding_part(d->mem, holding_cards_of(grants, n, d->index)));
+    return MIN_OF(g->mem,
+                  pod_allocation_part(d->mem, pod_allocation_cards_of(grants, n, d->index)));
 }
 
 /* Raises the share to the init containers' peak on a card of the anchor, if that is larger. */
-static void holding_raise_to_peak(const struct request *r, const struct grant *grants, uint32_t n,
-                                  struct share *s)
+static void pod_allocation_raise_to_peak(const struct request *r, const struct grant *grants,
+                                         uint32_t n, struct share *s)
 {
-    const struct demand *anchor = holding_anchor_of(r);
-    if (anchor == NULL || holding_grant_on(grants, n, anchor->index, s->card) == NULL)
+    const struct demand *anchor = pod_allocation_anchor_of(r);
+    if (anchor == NULL || pod_allocation_grant_on(grants, n, anchor->index, s->card) == NULL)
         return;
-    uint32_t cards = holding_cards_of(grants, n, anchor->index);
+    uint32_t cards = pod_allocation_cards_of(grants, n, anchor->index);
     int64_t mem = 0;
     uint32_t cores = 0;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
         if (d->kind == CONTAINER_INIT) {
-            s->mem = MAX_OF(s->mem, mem + holding_part(d->mem, cards));
-            s->cores = MAX_OF(s->cores, cores + (uint32_t)holding_part(d->cores, cards));
+            s->mem = MAX_OF(s->mem, mem + pod_allocation_part(d->mem, cards));
+            s->cores = MAX_OF(s->cores, cores + (uint32_t)pod_allocation_part(d->cores, cards));
         } else if (d->kind == CONTAINER_SIDECAR) {
-            const struct grant *g = holding_grant_on(grants, n, d->index, s->card);
-            mem += g == NULL ? 0 : holding_needs_of(r, grants, n, d, g);
+            const struct grant *g = pod_allocation_grant_on(grants, n, d->index, s->card);
+            mem += g == NULL ? 0 : pod_allocation_needs_of(r, grants, n, d, g);
             cores += g == NULL ? 0 : g->cores;
         }
     }
@@ -82,15 +83,16 @@ const struct demand *request_demand(const struct request *r, uint32_t container)
     return NULL;
 }
 
-static bool holding_is_init(const struct request *r, uint16_t container)
+static bool pod_allocation_is_init(const struct request *r, uint16_t container)
 {
     const struct demand *d = request_demand(r, container);
     return d != NULL && d->kind == CONTAINER_INIT;
 }
 
 /* An init container that has the card with this grant, and the sidecars before it there. */
-static struct share holding_beside_sidecars(const struct request *r, const struct grant *grants,
-                                            uint32_t n, const struct grant *init)
+static struct share pod_allocation_beside_sidecars(const struct request *r,
+                                                   const struct grant *grants, uint32_t n,
+                                                   const struct grant *init)
 {
     struct share sum = {.mem = init->mem, .cores = init->cores, .takers = 1};
     for (uint32_t i = 0; i < n; i++) {
@@ -107,13 +109,13 @@ static struct share holding_beside_sidecars(const struct request *r, const struc
 }
 
 /* The same where each container has cards of its own. */
-static void holding_raise_to_inits(const struct request *r, const struct grant *grants, uint32_t n,
-                                   struct share *s)
+static void pod_allocation_raise_to_inits(const struct request *r, const struct grant *grants,
+                                          uint32_t n, struct share *s)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (grants[i].card != s->card || !holding_is_init(r, grants[i].container))
+        if (grants[i].card != s->card || !pod_allocation_is_init(r, grants[i].container))
             continue;
-        struct share peak = holding_beside_sidecars(r, grants, n, &grants[i]);
+        struct share peak = pod_allocation_beside_sidecars(r, grants, n, &grants[i]);
         s->mem = MAX_OF(s->mem, peak.mem);
         s->cores = MAX_OF(s->cores, peak.cores);
         s->takers = MAX_OF(s->takers, peak.takers);
@@ -121,7 +123,7 @@ static void holding_raise_to_inits(const struct request *r, const struct grant *
     }
 }
 
-static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_t card)
+static struct share *pod_allocation_share_at(struct share *shares, uint32_t *n, uint32_t card)
 {
     uint32_t at = 0;
     while (at < *n && shares[at].card < card)
@@ -135,7 +137,7 @@ static struct share *holding_share_at(struct share *shares, uint32_t *n, uint32_
 }
 
 /* Whether an init container alone has the cards. The grants of a list of devices do not name it. */
-static bool holding_is_of_init(const struct request *r)
+static bool pod_allocation_is_of_init(const struct request *r)
 {
     return r->n_demands == 1 && r->demands[0].kind == CONTAINER_INIT;
 }
@@ -145,11 +147,11 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
 {
     uint32_t shares = 0;
     bool own = request_by_container(r);
-    bool ended = initialized && holding_is_of_init(r);
+    bool ended = initialized && pod_allocation_is_of_init(r);
     assert(n <= REQUEST_GRANTS_MAX);
     for (uint32_t i = 0; i < n; i++) {
-        struct share *s = holding_share_at(ret, &shares, grants[i].card);
-        if (ended || holding_is_init(r, grants[i].container))
+        struct share *s = pod_allocation_share_at(ret, &shares, grants[i].card);
+        if (ended || pod_allocation_is_init(r, grants[i].container))
             continue;
         s->mem += grants[i].mem;
         s->cores += grants[i].cores;
@@ -158,9 +160,9 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
     }
     for (uint32_t i = 0; i < shares && !initialized; i++) {
         if (own)
-            holding_raise_to_inits(r, grants, n, &ret[i]);
+            pod_allocation_raise_to_inits(r, grants, n, &ret[i]);
         else
-            holding_raise_to_peak(r, grants, n, &ret[i]);
+            pod_allocation_raise_to_peak(r, grants, n, &ret[i]);
     }
     /* On one card: at least the pod's own figures, which also contain its overhead. */
     if (shares == 1) {
@@ -173,11 +175,12 @@ uint32_t shares_of(const struct request *r, const struct grant *grants, uint32_t
 struct share request_share(const struct request *r)
 {
     uint32_t cards = request_cards(r);
-    return (struct share){.mem = holding_part(r->mem, cards),
-                          .cores = (uint32_t)holding_part(r->cores, cards)};
+    return (struct share){.mem = pod_allocation_part(r->mem, cards),
+                          .cores = (uint32_t)pod_allocation_part(r->cores, cards)};
 }
 
-struct holding *holding_new(const struct request *r, const struct placement *p, bool initialized)
+struct pod_allocation *pod_allocation_new(const struct request *r, const struct placement *p,
+                                          bool initialized)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(r, p->grants, p->n, initialized, shares);
@@ -186,7 +189,7 @@ struct holding *holding_new(const struct request *r, const struct placement *p, 
     size_t shares_size = most * sizeof(struct share);
     size_t grants_size = p->n * sizeof(struct grant);
     assert((n > 0) == (p->n > 0));
-    struct holding *h = mem_alloc(sizeof(*h) + shares_size + grants_size);
+    struct pod_allocation *h = mem_alloc(sizeof(*h) + shares_size + grants_size);
     if (h == NULL)
         return NULL;
     struct grant *grants = (struct grant *)(h + 1);
@@ -201,7 +204,7 @@ struct holding *holding_new(const struct request *r, const struct placement *p, 
     return h;
 }
 
-void holding_recompute(struct holding *h, const struct request *r, bool initialized)
+void pod_allocation_recompute(struct pod_allocation *h, const struct request *r, bool initialized)
 {
     struct share shares[REQUEST_GRANTS_MAX] _uninitialized_;
     uint32_t n = shares_of(r, h->grants, h->n_grants, initialized, shares);
@@ -211,8 +214,8 @@ void holding_recompute(struct holding *h, const struct request *r, bool initiali
 }
 
 /* Whether the allocation gives the container what it asks for. */
-static bool holding_is_served(const struct pod_view *pod, const struct request *r,
-                              const struct demand *d)
+static bool pod_allocation_is_served(const struct pod_view *pod, const struct request *r,
+                                     const struct demand *d)
 {
     int64_t given = 0;
     bool named = false;
@@ -229,7 +232,7 @@ static bool holding_is_served(const struct pod_view *pod, const struct request *
 
 /* Whether entry i is valid alone: its container asks for cards, and has no other entry for the same
  * card. */
-static bool holding_is_sound(const struct pod_view *pod, const struct request *r, size_t i)
+static bool pod_allocation_is_sound(const struct pod_view *pod, const struct request *r, size_t i)
 {
     const struct grant_view *g = &pod->grants[i];
     uint32_t cards = 1;
@@ -269,7 +272,7 @@ bool placement_read_index(struct str text, uint32_t *ret)
 /* Takes the cards of a list as "0,2", each with this grant. What is no index is left out: the rest
  * of the list is true nevertheless. What is beyond the length of any list of cards is not read.
  * False: it has none. */
-static bool holding_take_list(struct str list, struct grant grant, struct placement *ret)
+static bool pod_allocation_take_list(struct str list, struct grant grant, struct placement *ret)
 {
     struct str rest = str_head(list, LIMIT_CARD_LIST_BYTES);
     uint32_t first = ret->n;
@@ -285,11 +288,11 @@ static bool holding_take_list(struct str list, struct grant grant, struct placem
 
 /* The device plugin uses the index. An allocation that names other cards is a leftover: the
  * manifest was copied from another pod with its annotations. */
-static bool holding_is_elsewhere(const struct pod_view *pod)
+static bool pod_allocation_is_elsewhere(const struct pod_view *pod)
 {
     struct placement said _uninitialized_;
     said.n = 0;
-    if (!holding_take_list(pod->idx, (struct grant){.mem = 0}, &said))
+    if (!pod_allocation_take_list(pod->idx, (struct grant){.mem = 0}, &said))
         return false;
     for (size_t i = 0; i < pod->n_grants; i++) {
         if (!grants_have_card(said.grants, said.n, pod->grants[i].card))
@@ -305,28 +308,28 @@ static bool holding_is_elsewhere(const struct pod_view *pod)
     return false;
 }
 
-static bool holding_allocation_fits(const struct pod_view *pod, const struct request *r)
+static bool pod_allocation_annotation_fits(const struct pod_view *pod, const struct request *r)
 {
     int64_t sum = 0;
-    if (holding_is_elsewhere(pod))
+    if (pod_allocation_is_elsewhere(pod))
         return false;
     if (!pod->has_allocation || r->n_demands == 0 || pod->n_grants == 0 ||
         pod->n_grants > REQUEST_GRANTS_MAX)
         return false;
     for (size_t i = 0; i < pod->n_grants; i++) {
-        if (!holding_is_sound(pod, r, i))
+        if (!pod_allocation_is_sound(pod, r, i))
             return false;
         sum += pod->grants[i].mem;
     }
     for (uint32_t i = 0; i < r->n_demands; i++) {
-        if (!holding_is_served(pod, r, &r->demands[i]))
+        if (!pod_allocation_is_served(pod, r, &r->demands[i]))
             return false;
     }
     return sum <= REQUEST_MEM_MAX;
 }
 
-static void holding_take_allocation(const struct pod_view *pod, const struct request *r,
-                                    struct placement *ret)
+static void pod_allocation_take_annotation(const struct pod_view *pod, const struct request *r,
+                                           struct placement *ret)
 {
     ret->n = (uint32_t)pod->n_grants;
     assert(ret->n <= REQUEST_GRANTS_MAX);
@@ -339,14 +342,15 @@ static void holding_take_allocation(const struct pod_view *pod, const struct req
         struct grant *g = &ret->grants[i];
         const struct demand *d = request_demand(r, g->container);
         if (d != NULL)
-            g->cores = (uint16_t)holding_part(d->cores,
-                                              holding_cards_of(ret->grants, ret->n, g->container));
+            g->cores = (uint16_t)pod_allocation_part(
+                d->cores, pod_allocation_cards_of(ret->grants, ret->n, g->container));
     }
 }
 
 /* The seat of a container; NULL: none. */
-static const struct seat_view *holding_seat_of(const struct pod_view *pod,
-                                               const struct container_view *c, enum dialect dialect)
+static const struct seat_view *pod_allocation_seat_of(const struct pod_view *pod,
+                                                      const struct container_view *c,
+                                                      enum dialect dialect)
 {
     char digits[16];
     struct buf index = BUF_ON(digits);
@@ -364,13 +368,13 @@ static const struct seat_view *holding_seat_of(const struct pod_view *pod,
 
 /* The cards of one container. Without any the grant is on a card that no node has. False: none is
  * known. */
-static bool holding_take_seat(const struct pod_view *pod, const struct request *r,
-                              const struct container_view *c, struct grant grant,
-                              struct placement *ret)
+static bool pod_allocation_take_seat(const struct pod_view *pod, const struct request *r,
+                                     const struct container_view *c, struct grant grant,
+                                     struct placement *ret)
 {
     uint32_t first = ret->n;
-    const struct seat_view *seat = holding_seat_of(pod, c, r->dialect);
-    if (seat != NULL && holding_take_list(seat->cards, grant, ret))
+    const struct seat_view *seat = pod_allocation_seat_of(pod, c, r->dialect);
+    if (seat != NULL && pod_allocation_take_list(seat->cards, grant, ret))
         return true;
     ret->n = first;
     if (ret->n < REQUEST_GRANTS_MAX) {
@@ -382,8 +386,8 @@ static bool holding_take_seat(const struct pod_view *pod, const struct request *
 
 /* Containers beyond REQUEST_DEMANDS_MAX, in a pod that another scheduler has bound: what they ask
  * for is known only in sum, and each of their cards is charged that. */
-static bool holding_take_rest(const struct pod_view *pod, const struct request *r,
-                              struct placement *ret)
+static bool pod_allocation_take_rest(const struct pod_view *pod, const struct request *r,
+                                     struct placement *ret)
 {
     struct grant rest = {.mem = r->lasting_mem, .cores = REQUEST_CORES_MAX};
     bool known = false;
@@ -398,29 +402,29 @@ static bool holding_take_rest(const struct pod_view *pod, const struct request *
             (its->mem.p == NULL && its->cores.p == NULL))
             continue;
         rest.container = (uint16_t)c->index;
-        known = holding_take_seat(pod, r, c, rest, ret) || known;
+        known = pod_allocation_take_seat(pod, r, c, rest, ret) || known;
     }
     return known;
 }
 
 /* The cards of the whole pod. On several of them each has an equal part if they are as many as it
  * asks for, else all that it asks for. */
-static void holding_take_index(const struct pod_view *pod, const struct request *r,
-                               struct placement *ret)
+static void pod_allocation_take_index(const struct pod_view *pod, const struct request *r,
+                                      struct placement *ret)
 {
     const struct grant all = {
         .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
-    (void)holding_take_list(pod->said[r->dialect].idx, all, ret);
+    (void)pod_allocation_take_list(pod->said[r->dialect].idx, all, ret);
     uint32_t parts = ret->n == request_cards(r) ? ret->n : 1;
     for (uint32_t i = 0; i < ret->n && ret->n > 1; i++) {
-        ret->grants[i].mem = holding_part(r->mem, parts);
-        ret->grants[i].cores = (uint16_t)holding_part(r->cores, parts);
+        ret->grants[i].mem = pod_allocation_part(r->mem, parts);
+        ret->grants[i].cores = (uint16_t)pod_allocation_part(r->cores, parts);
     }
 }
 
 /* The annotations with the cards of each container. */
-static void holding_take_seats(const struct pod_view *pod, const struct request *r,
-                               struct placement *ret)
+static void pod_allocation_take_seats(const struct pod_view *pod, const struct request *r,
+                                      struct placement *ret)
 {
     const struct grant all = {
         .mem = r->lasting_mem, .container = UINT16_MAX, .cores = (uint16_t)r->lasting_cores};
@@ -428,20 +432,21 @@ static void holding_take_seats(const struct pod_view *pod, const struct request 
     bool known = false;
     for (uint32_t i = 0; i < r->n_demands; i++) {
         const struct demand *d = &r->demands[i];
-        struct grant grant = {.mem = holding_part(d->mem, parts),
+        struct grant grant = {.mem = pod_allocation_part(d->mem, parts),
                               .container = d->index,
-                              .cores = (uint16_t)holding_part(d->cores, parts)};
+                              .cores = (uint16_t)pod_allocation_part(d->cores, parts)};
         if (request_plain(r))
             grant = all;
-        known = holding_take_seat(pod, r, pod_view_container(pod, d->index), grant, ret) || known;
+        known = pod_allocation_take_seat(pod, r, pod_view_container(pod, d->index), grant, ret) ||
+                known;
     }
-    known = holding_take_rest(pod, r, ret) || known;
+    known = pod_allocation_take_rest(pod, r, ret) || known;
     if (!known)
         ret->n = 0;
 }
 
-void holding_move(struct holding *h, const struct request *r, const struct grant *grants,
-                  bool initialized)
+void pod_allocation_move(struct pod_allocation *h, const struct request *r,
+                         const struct grant *grants, bool initialized)
 {
     assert(dialect_has_uuids(r->dialect));
     if (h->n_grants == 0)
@@ -458,20 +463,20 @@ void placement_read(const struct pod_view *pod, const struct request *r, struct 
     if (dialect_has_uuids(r->dialect))
         vgpu_read(pod, r, ret);
     else if (dialect_facts(r->dialect)->seat.p != NULL)
-        holding_take_seats(pod, r, ret);
-    else if (r->dialect == DIALECT_OWN && holding_allocation_fits(pod, r))
-        holding_take_allocation(pod, r, ret);
+        pod_allocation_take_seats(pod, r, ret);
+    else if (r->dialect == DIALECT_OWN && pod_allocation_annotation_fits(pod, r))
+        pod_allocation_take_annotation(pod, r, ret);
     else
-        holding_take_index(pod, r, ret);
+        pod_allocation_take_index(pod, r, ret);
 }
 
-bool holding_has(const struct holding *h, const struct placement *p)
+bool pod_allocation_has(const struct pod_allocation *h, const struct placement *p)
 {
     return h->n_grants == p->n &&
            (p->n == 0 || memcmp(h->grants, p->grants, p->n * sizeof(p->grants[0])) == 0);
 }
 
-bool holding_is_on(const struct holding *h, uint32_t card)
+bool pod_allocation_is_on(const struct pod_allocation *h, uint32_t card)
 {
     for (uint32_t i = 0; i < h->n_shares; i++) {
         if (h->shares[i].card == card)

@@ -186,7 +186,7 @@ static const struct evaluation_entry *evaluate_remember_plain(struct question *q
     return evaluate_row_refuses_again(q->row, n, q->plain_outcome, (uint64_t)figure);
 }
 
-/* Remembers what q->lack and the arguments say. NULL: it can't be remembered. */
+/* Remembers what q->shortfall and the arguments say. NULL: it can't be remembered. */
 static const struct evaluation_entry *evaluate_remember(struct question *q, const struct node *n,
                                                         enum verdict v, uint64_t score)
 {

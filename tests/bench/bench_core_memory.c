@@ -260,7 +260,7 @@ static size_t add_up(struct sum *s)
 
 static size_t tell_pods(const struct world *w)
 {
-    static const char *const rows[] = {"pod: struct, names", "pod: request", "pod: holding",
+    static const char *const rows[] = {"pod: struct, names", "pod: request", "pod: allocation",
                                        "pod: labels"};
     struct sum sums[COUNT_OF(rows)] = {{0}};
     size_t cursor = 0;

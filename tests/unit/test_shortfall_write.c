@@ -282,7 +282,7 @@ START_TEST(stays_within_its_bytes)
 
 int main(void)
 {
-    TCase *tc = unit_case("lack_write");
+    TCase *tc = unit_case("shortfall_write");
     tcase_add_loop_test(tc, stays_within_its_bytes, VERDICT_FITS + 1, VERDICT_COUNT);
     return unit_run();
 }

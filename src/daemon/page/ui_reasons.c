@@ -55,7 +55,7 @@ static size_t ui_reasons_make_room(struct ui_reasons *r)
     return oldest;
 }
 
-/* Where some cards are feasible, but fewer than the pod asks for, `lack` has the figures of the
+/* Where some cards are feasible, but fewer than the pod asks for, the sum has the figures of the
  * others: these are not the most that there is on a card. */
 static struct ui_figures ui_reasons_figures(const struct shortfall *sums)
 {

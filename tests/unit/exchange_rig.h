@@ -1,8 +1,8 @@
 /* Two cards, and pods of one container that has the whole of one. */
 #pragma once
 
-#include "node/roster/claim.h"
 #include "node/roster/exchange.h"
+#include "node/roster/pod_match.h"
 #include "unit.h"
 
 static enum errc set_phase(struct roster *r, const char *uid, const char *idx, const char *vacated,

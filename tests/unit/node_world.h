@@ -1,6 +1,6 @@
 /*
  * A node in motion, without I/O: an extender that binds pods, a kubelet that admits them in any
- * order, and the agent's claims and exchanges. Messages arrive late, the agent is killed, the
+ * order, and the agent's matches and exchanges. Messages arrive late, the agent is killed, the
  * kubelet restarts. After each step no card may hold more than its size, by what containers really
  * have; when all is quiet each container has the cards that its pod's annotations name. With late
  * binding a container has none until it starts.
@@ -11,8 +11,8 @@
 #pragma once
 
 #include "base/log.h"
-#include "node/roster/claim.h"
 #include "node/roster/exchange.h"
+#include "node/roster/pod_match.h"
 #include "unit.h"
 
 #include <stdio.h>

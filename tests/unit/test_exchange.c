@@ -14,13 +14,13 @@ TEST(two_pods_exchange_their_cards)
 {
     struct roster *r = two_cards();
     struct err e = ERR_INIT;
-    struct claim claim;
-    const struct claim_call call = {.n = 4};
+    struct pod_match match;
+    const struct pod_match_call call = {.n = 4};
     set_pod(r, "p", "0", NULL, 1);
     set_pod(r, "q", "1", NULL, 2);
-    ck_assert_int_eq(claim_find(r, &call, &claim, &e), OK);
-    ck_assert(str_eq(claim.pod->uid, STR("p")));
-    claim_store(r, &claim);
+    ck_assert_int_eq(pod_match_find(r, &call, &match, &e), OK);
+    ck_assert(str_eq(match.pod->uid, STR("p")));
+    pod_match_store(r, &match);
     give(r, "q", 0); /* it was for the other one */
     ck_assert(!exchange_may_start(r, roster_find(r, STR("q"))));
     is_next(r, EXCHANGE_MARK, "p");
@@ -152,8 +152,8 @@ TEST_EACH(a_running_pod_keeps_its_cards_without_a_checkpoint, 2)
 {
     struct roster *r = two_cards();
     struct err e = ERR_INIT;
-    struct claim claim;
-    const struct claim_call call = {.n = 4};
+    struct pod_match match;
+    const struct pod_match_call call = {.n = 4};
     set_pod(r, "p", "0", NULL, 1);
     give(r, "p", 0);
     set_running(r, "p", "0", 2);
@@ -167,8 +167,8 @@ TEST_EACH(a_running_pod_keeps_its_cards_without_a_checkpoint, 2)
     }
     lose(r);
     set_pod(r, "q", "1", NULL, 3);
-    ck_assert_int_eq(claim_find(r, &call, &claim, &e), OK);
-    ck_assert(str_eq(claim.pod->uid, STR("q")));
+    ck_assert_int_eq(pod_match_find(r, &call, &match, &e), OK);
+    ck_assert(str_eq(match.pod->uid, STR("q")));
     ck_assert_int_eq(roster_started_on(r, 0, NULL), 4);
     give(r, "q", 0); /* in spite of that */
     ck_assert_uint_eq(planned(r, "p"), 0);

@@ -1,7 +1,7 @@
 /* Which versions have CDI, and the rules of the roster for containers that get their cards late. */
 #include "node/allot/late_binding.h"
-#include "node/roster/claim.h"
 #include "node/roster/exchange.h"
+#include "node/roster/pod_match.h"
 #include "unit.h"
 
 static const struct {

@@ -63,9 +63,9 @@ static void bind_pod(struct world *w)
 static bool allocate(struct world *w, unsigned i)
 {
     struct wpod *p = &w->pods[i];
-    struct claim claim;
+    struct pod_match match;
     struct err e = ERR_INIT;
-    struct claim_call call = {.n = p->sizes[p->n_given]};
+    struct pod_match_call call = {.n = p->sizes[p->n_given]};
     if (!w->up)
         return false;
     read_checkpoint(w, true);
@@ -75,22 +75,22 @@ static bool allocate(struct world *w, unsigned i)
         w->n.given++;
         return true;
     }
-    if (claim_find(&w->roster, &call, &claim, &e) != OK) {
+    if (pod_match_find(&w->roster, &call, &match, &e) != OK) {
         hear(w, true);
         MUST(exchange_plan(&w->roster), "no memory");
-        if (claim_find(&w->roster, &call, &claim, &e) != OK) {
+        if (pod_match_find(&w->roster, &call, &match, &e) != OK) {
             ck_assert_msg(!w->plain || w->faults != 0, "seed %llu: %s is refused: %s",
                           (unsigned long long)w->seed, p->uid, e.text);
             w->n.refused++;
             return false;
         }
     }
-    claim_store(&w->roster, &claim);
-    NOTE("%s %u gets the %u of %.*s, first %u\n", p->uid, p->n_given, claim.cards.n,
-         STR_ARG(claim.pod->uid), claim.cards.cards[0]);
+    pod_match_store(&w->roster, &match);
+    NOTE("%s %u gets the %u of %.*s, first %u\n", p->uid, p->n_given, match.cards.n,
+         STR_ARG(match.pod->uid), match.cards.cards[0]);
     w->n.given++;
-    w->n.swaps += !str_eq(claim.pod->uid, str_of(p->uid));
-    p->has[p->n_given++] = claim.cards;
+    w->n.swaps += !str_eq(match.pod->uid, str_of(p->uid));
+    p->has[p->n_given++] = match.cards;
     return true;
 }
 

@@ -90,7 +90,7 @@ static enum errc allot_describe(const struct allot *a, const struct card_list *l
     return OK;
 }
 
-enum errc allot_write(struct allot *a, const struct claim *c, struct str id, struct err *e)
+enum errc allot_write(struct allot *a, const struct pod_match *c, struct str id, struct err *e)
 {
     const struct gpu_card *cards[REQUEST_CARDS_MAX];
     int64_t totals[REQUEST_CARDS_MAX];
@@ -122,7 +122,7 @@ enum errc allot_write(struct allot *a, const struct claim *c, struct str id, str
     return code;
 }
 
-enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e)
+enum errc allot_check_mps(const struct allot *a, const struct pod_match *c, struct err *e)
 {
     if (!isolation_serves(a->means, c->cards.n))
         return err_set(e, ERR_DENIED,
@@ -136,7 +136,7 @@ enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct e
     return OK;
 }
 
-void allot_log(bool late, const struct claim *c)
+void allot_log(bool late, const struct pod_match *c)
 {
     log_info("a container gets its cards", kv_str("namespace", c->pod->namespace),
              kv_str("pod", c->pod->name), kv_str("container", c->container->name),
@@ -144,14 +144,14 @@ void allot_log(bool late, const struct claim *c)
              kv_uint("cards", c->cards.n), kv_bool("late", late));
 }
 
-static void allot_answer(struct allot *a, struct ask *k, const struct claim *c)
+static void allot_answer(struct allot *a, struct ask *k, const struct pod_match *c)
 {
     if (allot_check_mps(a, c, &k->why) != OK || allot_write(a, c, STR_NULL, &k->why) != OK) {
         allot_refuse(a, k);
         return;
     }
     allot_log(false, c);
-    claim_store(&a->roster, c);
+    pod_match_store(&a->roster, c);
     a->counts.allocated++;
     grpc_call_reply(k->call, buf_str(&a->reply));
     allot_drop(k);
@@ -177,25 +177,25 @@ static struct str allot_owner(const struct allot *a, const struct ask *k)
     return p == NULL || roster_next(p) == NULL ? STR_NULL : p->uid;
 }
 
-static enum errc allot_claim(const struct allot *a, struct ask *k, struct claim *ret)
+static enum errc allot_match(const struct allot *a, struct ask *k, struct pod_match *ret)
 {
-    const struct claim_call call = {.n = k->n, .uid = allot_owner(a, k)};
-    return claim_find(&a->roster, &call, ret, &k->why);
+    const struct pod_match_call call = {.n = k->n, .uid = allot_owner(a, k)};
+    return pod_match_find(&a->roster, &call, ret, &k->why);
 }
 
 static void allot_try_allocate(struct allot *a, struct ask *k)
 {
-    struct claim claim;
-    bool late = allot_age(a, k) >= ALLOT_CLAIM_MS;
+    struct pod_match match;
+    bool late = allot_age(a, k) >= ALLOT_MATCH_MS;
     k->why = (struct err)ERR_INIT;
     if (!a->listed || (a->listing && !k->relisted && !late)) {
         (void)err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node are not listed yet");
     } else if (!allot_refresh(a, true, &k->why)) {
         if (a->checkpoint.loaded && a->roster.unseen && allot_age(a, k) >= UNSEEN_MS)
             checkpoint_file_forget(&a->checkpoint, &a->roster);
-    } else if (allot_claim(a, k, &claim) == OK) {
-        if (!claim.pod->lost || (k->relisted && !a->listing)) {
-            allot_answer(a, k, &claim);
+    } else if (allot_match(a, k, &match) == OK) {
+        if (!match.pod->lost || (k->relisted && !a->listing)) {
+            allot_answer(a, k, &match);
             return;
         }
         /* Its container may run. Is there no other pod, which the watch has not shown yet? */
@@ -364,15 +364,15 @@ void allot_pre_start(struct allot *a, struct grpc_call *call, const struct alloc
 /* What a container with so many devices will probably get; none if that is not known. */
 static size_t allot_wish(struct allot *a, int64_t n, struct device_wish wishes[REQUEST_CARDS_MAX])
 {
-    struct claim claim;
+    struct pod_match match;
     struct err e = ERR_INIT;
-    const struct claim_call call = {.n = n, .uid = STR_NULL};
+    const struct pod_match_call call = {.n = n, .uid = STR_NULL};
     (void)allot_refresh(a, true, &e);
-    if (claim_find(&a->roster, &call, &claim, &e) != OK)
+    if (pod_match_find(&a->roster, &call, &match, &e) != OK)
         return 0;
-    for (uint32_t i = 0; i < claim.cards.n; i++)
-        wishes[i] = (struct device_wish){claim.cards.cards[i], n / claim.cards.n};
-    return claim.cards.n;
+    for (uint32_t i = 0; i < match.cards.n; i++)
+        wishes[i] = (struct device_wish){match.cards.cards[i], n / match.cards.n};
+    return match.cards.n;
 }
 
 void allot_preferred(struct allot *a, struct grpc_call *call, const struct preferred_request *q)

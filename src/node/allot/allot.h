@@ -1,18 +1,18 @@
 /*
  * Gives containers their cards. It answers the kubelet's Allocate, PreStartContainer and
  * GetPreferredAllocation from what it knows of the pods (roster.h), whom an Allocate is for
- * (claim.h) and what the kubelet's checkpoint says; and it writes the annotations of pods that got
- * other cards (exchange.h).
+ * (pod_match.h) and what the kubelet's checkpoint says; and it writes the annotations of pods that
+ * got other cards (exchange.h).
  *
  *     pods (watch) --------+
- *     checkpoint (file) ---+--> roster --> claim --> answer to Allocate
+ *     checkpoint (file) ---+--> roster --> pod_match --> answer to Allocate
  *                                 |
  *                                 +------> exchange --> PATCH of pods --> answer to PreStart
  *
- * With late binding (late_binding.h) there is no claim: Allocate is answered at once, and
+ * With late binding (late_binding.h) no pod is matched: Allocate is answered at once, and
  * PreStartContainer gives the container the cards of its pod's annotations.
  *
- * What is not known yet is waited for: an Allocate, which blocks the kubelet, for ALLOT_CLAIM_MS at
+ * What is not known yet is waited for: an Allocate, which blocks the kubelet, for ALLOT_MATCH_MS at
  * most, and a PreStartContainer, which the kubelet repeats, for ALLOT_START_MS.
  */
 #pragma once
@@ -27,7 +27,7 @@
 #include "node/roster/roster.h"
 #include "node/roster/share.h"
 
-#define ALLOT_CLAIM_MS UINT64_C(3000)
+#define ALLOT_MATCH_MS UINT64_C(3000)
 #define ALLOT_START_MS UINT64_C(20000)
 #define ALLOT_AGAIN_MS                                                        \
     UINT64_C(5000) /* then the pods are listed anew, if one could not be kept \

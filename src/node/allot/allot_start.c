@@ -10,7 +10,7 @@
 #define MISFIT_MS UINT64_C(2000) /* what waiting does not change is refused after this time */
 #define SEEN_MS   UINT64_C(20)   /* the runtime, which watches the folder, reads a new CDI spec */
 
-static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const struct claim *c,
+static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const struct pod_match *c,
                                       struct str id)
 {
     bool written = false;
@@ -41,7 +41,7 @@ static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_
     struct roster_container *c = roster_container(p, e->container);
     if (c == NULL)
         return OK;
-    struct claim given = {.pod = p, .container = c, .cards = c->has};
+    struct pod_match given = {.pod = p, .container = c, .cards = c->has};
     if (c->has.n == 0)
         roster_cards_of(p, c->demand, &p->said, &given.cards);
     enum errc code = allot_start_bind_one(a, k, &given, id);

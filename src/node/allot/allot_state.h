@@ -5,7 +5,7 @@
 #include "node/allot/late_binding.h"
 #include "node/kubelet/answer.h"
 #include "node/pods/pod_patcher.h"
-#include "node/roster/claim.h"
+#include "node/roster/pod_match.h"
 
 /* A call of the kubelet that waits. */
 struct ask {
@@ -58,13 +58,13 @@ void allot_refuse(struct allot *a, struct ask *k); /* because of k->why; frees i
 void allot_drop(struct ask *k);
 
 /* What the container gets, into `reply`: an answer to Allocate, or with an ID the spec of it. */
-enum errc allot_write(struct allot *a, const struct claim *c, struct str id, struct err *e);
+enum errc allot_write(struct allot *a, const struct pod_match *c, struct str id, struct err *e);
 
 /* Before that: MPS serves so many containers of a card at most, and a container with one card. */
-enum errc allot_check_mps(const struct allot *a, const struct claim *c, struct err *e);
+enum errc allot_check_mps(const struct allot *a, const struct pod_match *c, struct err *e);
 
 /* After that: what the container got, in the log. */
-void allot_log(bool late, const struct claim *c);
+void allot_log(bool late, const struct pod_match *c);
 
 /* Answers a PreStartContainer, if it is known how. */
 void allot_try_start(struct allot *a, struct ask *k);

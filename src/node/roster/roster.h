@@ -2,7 +2,7 @@
  * The pods of this node that request cards: which cards their annotations name, and which cards
  * their containers really have. The annotations come from the API server's watch. What a container
  * has comes from the kubelet's checkpoint, which holds the pod's UID and our answer to Allocate.
- * Pure: no clock, no I/O, no log. claim.h and exchange.h decide with it.
+ * Pure: no clock, no I/O, no log. pod_match.h and exchange.h decide with it.
  *
  * A container's cards can't change after Allocate: the kubelet keeps our answer for all its starts.
  * So where both differ, the annotations are corrected and not the container.
@@ -162,7 +162,7 @@ void roster_mark_backlog(struct roster *r);
 
 /*
  * What the checkpoint says, as a whole: begin, one call for each container of our resource, end.
- * roster_truth is false for a pod that the roster does not know: before a claim the caller waits
+ * roster_truth is false for a pod that the roster does not know: before a match the caller waits
  * for the watch to show it, because that pod's cards are not counted. after_allocate: the file is
  * not older than the last answer to Allocate, so a guess that it does not confirm is void, unless
  * the roster does not know all of its pods. late, and `has` of a late one: see roster_container.

@@ -16,13 +16,13 @@
 
 #include "node/roster/roster.h"
 
-struct claim {
+struct pod_match {
     struct roster_pod *pod;
     const struct roster_container *container;
     struct card_list cards;
 };
 
-struct claim_call {
+struct pod_match_call {
     int64_t n;      /* devices: the container's limit */
     struct str uid; /* the pod is known, because it has some of these devices already; absent: no */
 };
@@ -32,8 +32,8 @@ struct claim_call {
  * waits, but containers have so much of its card that the card would hold more than its size. The
  * error names what was asked for, and the pod.
  */
-enum errc claim_find(const struct roster *r, const struct claim_call *call, struct claim *ret,
-                     struct err *reterr) _must_use_;
+enum errc pod_match_find(const struct roster *r, const struct pod_match_call *call,
+                         struct pod_match *ret, struct err *reterr) _must_use_;
 
 /* Records that Allocate was answered with it, until the checkpoint says for which container. */
-void claim_store(struct roster *r, const struct claim *c);
+void pod_match_store(struct roster *r, const struct pod_match *c);

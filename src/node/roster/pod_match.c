@@ -1,11 +1,12 @@
 /* Finds the pod and container that an Allocate is for, among those that wait for as much. */
-#include "node/roster/claim.h"
+#include "node/roster/pod_match.h"
 
 #include "node/roster/exchange.h"
 
 /* The container that the pod would get these devices for; NULL: the pod does not wait for them. */
-static const struct roster_container *
-claim_waiting(const struct roster_pod *p, const struct claim_call *call, struct card_list *cards)
+static const struct roster_container *pod_match_waiting(const struct roster_pod *p,
+                                                        const struct pod_match_call *call,
+                                                        struct card_list *cards)
 {
     const struct roster_container *c = roster_next(p);
     if (c == NULL || c->demand->mem != call->n || p->released)
@@ -17,7 +18,7 @@ claim_waiting(const struct roster_pod *p, const struct claim_call *call, struct 
 }
 
 /* Whether p's cards have room for all of p, beside what containers really have. */
-static bool claim_has_room(const struct roster *r, const struct roster_pod *p)
+static bool pod_match_has_room(const struct roster *r, const struct roster_pod *p)
 {
     for (uint32_t i = 0; i < p->plan.n; i++) {
         uint32_t card = p->plan.grants[i].card;
@@ -33,7 +34,7 @@ static bool claim_has_room(const struct roster *r, const struct roster_pod *p)
  * One whose devices are lost comes last: the kubelet asks for it only when a container starts
  * again.
  */
-static int claim_rank(const struct roster *r, const struct roster_pod *p)
+static int pod_match_rank(const struct roster *r, const struct roster_pod *p)
 {
     bool started = roster_has_started(r, p);
     assert(p != NULL);
@@ -49,10 +50,10 @@ static int claim_rank(const struct roster *r, const struct roster_pod *p)
 }
 
 /* Whether a comes before b (negative) or after it (positive); 0: the order is not known. */
-static int claim_order(const struct roster *r, const struct roster_pod *a,
-                       const struct roster_pod *b)
+static int pod_match_order(const struct roster *r, const struct roster_pod *a,
+                           const struct roster_pod *b)
 {
-    int rank = claim_rank(r, a) - claim_rank(r, b);
+    int rank = pod_match_rank(r, a) - pod_match_rank(r, b);
     if (rank != 0)
         return rank;
     if (a->backlog)
@@ -61,36 +62,36 @@ static int claim_order(const struct roster *r, const struct roster_pod *a,
 }
 
 /* How many pods wait for as much on the same cards, and come neither before nor after p. */
-static unsigned claim_company(const struct roster *r, const struct claim_call *call,
-                              const struct roster_pod *p, const struct card_list *cards)
+static unsigned pod_match_company(const struct roster *r, const struct pod_match_call *call,
+                                  const struct roster_pod *p, const struct card_list *cards)
 {
     unsigned n = 0;
     for (size_t i = 0; i < r->n_pods; i++) {
         struct card_list other;
-        if (claim_order(r, p, r->pods[i]) == 0 && claim_waiting(r->pods[i], call, &other) != NULL &&
-            card_list_equal(cards, &other))
+        if (pod_match_order(r, p, r->pods[i]) == 0 &&
+            pod_match_waiting(r->pods[i], call, &other) != NULL && card_list_equal(cards, &other))
             n++;
     }
     return n;
 }
 
 /* Whether p is a better guess than the best so far. */
-static bool claim_is_better(const struct roster *r, const struct claim_call *call,
-                            const struct roster_pod *p, const struct card_list *cards,
-                            const struct claim *best)
+static bool pod_match_is_better(const struct roster *r, const struct pod_match_call *call,
+                                const struct roster_pod *p, const struct card_list *cards,
+                                const struct pod_match *best)
 {
-    int order = claim_order(r, p, best->pod);
+    int order = pod_match_order(r, p, best->pod);
     if (order != 0)
         return order < 0;
-    unsigned mine = claim_company(r, call, p, cards);
-    unsigned others = claim_company(r, call, best->pod, &best->cards);
+    unsigned mine = pod_match_company(r, call, p, cards);
+    unsigned others = pod_match_company(r, call, best->pod, &best->cards);
     if (mine != others)
         return mine > others;
     return p->seen < best->pod->seen;
 }
 
-static enum errc claim_fail(const struct claim_call *call, const struct roster_pod *full,
-                            struct err *reterr)
+static enum errc pod_match_fail(const struct pod_match_call *call, const struct roster_pod *full,
+                                struct err *reterr)
 {
     if (full != NULL)
         return err_set(reterr, ERR_CONFLICT,
@@ -106,31 +107,31 @@ static enum errc claim_fail(const struct claim_call *call, const struct roster_p
                    (long long)call->n);
 }
 
-enum errc claim_find(const struct roster *r, const struct claim_call *call, struct claim *ret,
-                     struct err *reterr)
+enum errc pod_match_find(const struct roster *r, const struct pod_match_call *call,
+                         struct pod_match *ret, struct err *reterr)
 {
     const struct roster_pod *full = NULL;
     ret->pod = NULL;
     for (size_t i = 0; i < r->n_pods; i++) {
         struct card_list cards;
         struct roster_pod *p = r->pods[i];
-        const struct roster_container *c = claim_waiting(p, call, &cards);
-        if (c == NULL || (ret->pod != NULL && !claim_is_better(r, call, p, &cards, ret)))
+        const struct roster_container *c = pod_match_waiting(p, call, &cards);
+        if (c == NULL || (ret->pod != NULL && !pod_match_is_better(r, call, p, &cards, ret)))
             continue;
-        if (!claim_has_room(r, p) || exchange_is_misfit(p)) {
+        if (!pod_match_has_room(r, p) || exchange_is_misfit(p)) {
             full = p;
             if (p == r->last)
                 break; /* it is for this pod: no other one's cards */
             continue;
         }
-        *ret = (struct claim){.pod = p, .container = c, .cards = cards};
+        *ret = (struct pod_match){.pod = p, .container = c, .cards = cards};
     }
     if (full != NULL && full == r->last)
         ret->pod = NULL;
-    return ret->pod == NULL ? claim_fail(call, full, reterr) : OK;
+    return ret->pod == NULL ? pod_match_fail(call, full, reterr) : OK;
 }
 
-void claim_store(struct roster *r, const struct claim *c)
+void pod_match_store(struct roster *r, const struct pod_match *c)
 {
     r->guess =
         (struct roster_guess){.pod = c->pod, .n = c->container->demand->mem, .cards = c->cards};

@@ -14,7 +14,7 @@ enum reason_reader {
 /* A node in its present state, and in the state with the room kept for other pods in use. */
 struct reason_scene {
     struct card_check now;
-    struct card_check kept; /* of the overlay; its node is NULL if the node has no claims */
+    struct card_check kept; /* of the overlay; its node is NULL if the node keeps no room */
     struct overlay overlay;
 };
 

@@ -372,7 +372,7 @@ enum errc evaluate(const struct cache *cache, struct evaluation_memo *memo,
                          .n = args->n,
                          .readable = readable,
                          .held = p != NULL && pod_holds(p) ? p->node : NULL,
-                         .own = p == NULL ? NULL : p->claim,
+                         .own = p == NULL ? NULL : p->keeper,
                          .avoids_swaps = cache->settings.swap_guard == SWAP_GUARD_PREFER};
     struct evaluation_tally tallies[EVALUATION_OUTCOMES_MAX + 1] _uninitialized_;
     q.tallies = tallies;

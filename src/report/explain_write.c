@@ -127,13 +127,13 @@ static void explain_write_cards(struct jwrite *w, const struct explain *e, const
 }
 
 /* The pods for which room on the node is kept. The cards' reasons say how much. */
-static void explain_write_claims(struct jwrite *w, const struct explain *e, const struct node *n)
+static void explain_write_kept(struct jwrite *w, const struct explain *e, const struct node *n)
 {
     char bytes[512];
     jwrite_array_at(w, STR("kept"));
-    for (const struct pod *p = n->claims; p != NULL; p = p->next) {
+    for (const struct pod *p = n->kept_for; p != NULL; p = p->next) {
         struct buf name = BUF_ON(bytes);
-        if (!pod_claims_before(p, &e->evaluation))
+        if (!pod_is_kept_before(p, &e->evaluation))
             continue;
         buf_printf(&name, "%.*s/%.*s", STR_ARG(p->namespace), STR_ARG(p->name));
         jwrite_str(w, buf_str(&name));
@@ -146,8 +146,8 @@ static void explain_write_inside(struct jwrite *w, const struct explain *e, cons
 {
     struct reason_scene scene _uninitialized_;
     reason_scene_open(&scene, n, &e->evaluation);
-    if (n->claims != NULL)
-        explain_write_claims(w, e, n);
+    if (n->kept_for != NULL)
+        explain_write_kept(w, e, n);
     if (request_shares(&e->request))
         explain_write_cards(w, e, n, &scene);
 }
@@ -247,8 +247,8 @@ static void explain_write_pod(struct jwrite *w, const struct explain *e)
     jwrite_str_at(w, STR("state"), explain_write_state_of(e));
     if (node.n > 0)
         jwrite_str_at(w, STR("node"), node);
-    if (p != NULL && p->claim != NULL)
-        jwrite_str_at(w, STR("nominated"), p->claim->name);
+    if (p != NULL && p->keeper != NULL)
+        jwrite_str_at(w, STR("nominated"), p->keeper->name);
     if (e->held != NULL)
         explain_write_placement(w, e->held->allocation->grants, e->held->allocation->n_grants);
     if (e->pod->scheduled.status.n > 0)

@@ -133,9 +133,9 @@ void reason_scene_open(struct reason_scene *s, const struct node *n, const struc
 {
     card_check_begin(&s->now, n, e);
     s->kept.node = NULL;
-    if (n->claims == NULL)
+    if (n->kept_for == NULL)
         return;
-    fit_keep_claims(&s->overlay, n, e);
+    fit_keep_room(&s->overlay, n, e);
     card_check_begin(&s->kept, &s->overlay.node, e);
 }
 

@@ -152,8 +152,8 @@ static void rest_pod(const struct pod_object *o, const struct pod *p)
                                     p->request->node_policy == policy_of(o, &o->node_policy)));
     if (!bound) {
         sim_check(p->request->mem == (pod_object_bad(o) ? 0 : pod_object_mem(o)) && p->card == -1);
-        sim_check((p->claim != NULL) == (o->nominated.z[0] != '\0' && !o->deleting));
-        sim_check(p->claim == NULL || str_eq(p->claim->name, name_str(&o->nominated)));
+        sim_check((p->keeper != NULL) == (o->nominated.z[0] != '\0' && !o->deleting));
+        sim_check(p->keeper == NULL || str_eq(p->keeper->name, name_str(&o->nominated)));
         return;
     }
     unsigned node = store_find_node(name_str(&o->node));

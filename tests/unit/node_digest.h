@@ -115,7 +115,7 @@ static inline uint64_t node_digest_of(const struct node *n)
     for (const struct pod *p = n->pods; p != NULL; p = p->next)
         digest_pod(&d, p);
     digest_u64(&d, UINT64_MAX);
-    for (const struct pod *p = n->claims; p != NULL; p = p->next)
+    for (const struct pod *p = n->kept_for; p != NULL; p = p->next)
         digest_pod(&d, p);
     return d;
 }

@@ -40,7 +40,7 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
     for (const struct pod *p = cache_next_pod(c, &cursor); p != NULL;
          p = cache_next_pod(c, &cursor)) {
         struct str node = p->node == NULL ? STR("-") : p->node->name;
-        struct str claim = p->claim == NULL ? STR("-") : p->claim->name;
+        struct str claim = p->keeper == NULL ? STR("-") : p->keeper->name;
         ck_assert_uint_lt(n, COUNT_OF(lines));
         (void)snprintf(lines[n++], sizeof(lines[0]),
                        "pod %.*s %d %d%d%d%d%d %u %lld %.*s %.*s %d %llu %u %d %d %u",

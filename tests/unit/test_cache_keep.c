@@ -79,7 +79,7 @@ TEST(only_who_weighs_more_takes_it)
     struct rig r;
     start(&r);
     ck_assert(pod_of(&r, "a")->kept);
-    ck_assert_ptr_eq(pod_of(&r, "a")->claim, node_of(&r, "n"));
+    ck_assert_ptr_eq(pod_of(&r, "a")->keeper, node_of(&r, "n"));
     ck_assert_int_eq(fits(&r, "a", 12, 5), VERDICT_NO_CARD_FREE);
     pod_gone(&r, "victim");
     ck_assert_int_eq(fits(&r, "a", 12, 5), VERDICT_FITS);
@@ -160,7 +160,7 @@ TEST_EACH(it_ends_with, COUNT_OF(ends))
     ck_assert_int_eq(fits(&r, "lower", 7, 0), VERDICT_KEPT);
     ends[_i](&r);
     ck_assert_int_eq(fits(&r, "lower", 7, 0), VERDICT_FITS);
-    ck_assert_ptr_null(node_of(&r, "n")->claims);
+    ck_assert_ptr_null(node_of(&r, "n")->kept_for);
     rig_done(&r);
 }
 
@@ -169,7 +169,7 @@ TEST(a_nomination_yields_to_it)
     struct rig r;
     start(&r);
     SHOW(&r, .uid = "a", .mem = "12", .priority = 5, .nominated = "m");
-    ck_assert_ptr_eq(pod_of(&r, "a")->claim, node_of(&r, "n"));
+    ck_assert_ptr_eq(pod_of(&r, "a")->keeper, node_of(&r, "n"));
     ck_assert(pod_of(&r, "a")->kept);
 
     SHOW(&r, .uid = "b", .mem = "12", .nominated = "ghost");
@@ -177,12 +177,12 @@ TEST(a_nomination_yields_to_it)
     ck_assert_int_eq(keep(&r, "b", "m", 1, 12), OK);
     ck_assert(pod_of(&r, "b")->kept);
     unkeep(&r, "b"); /* the cache has remembered the nomination */
-    ck_assert_ptr_eq(pod_of(&r, "b")->claim, cache_node(&r.cache, STR("ghost")));
+    ck_assert_ptr_eq(pod_of(&r, "b")->keeper, cache_node(&r.cache, STR("ghost")));
     SHOW(&r, .uid = "b", .mem = "12", .nominated = "n");
-    ck_assert_ptr_eq(pod_of(&r, "b")->claim, node_of(&r, "n"));
+    ck_assert_ptr_eq(pod_of(&r, "b")->keeper, node_of(&r, "n"));
     ck_assert(!pod_of(&r, "b")->kept);
     unkeep(&r, "b"); /* this claim is the scheduler's: unkeep does not end it */
-    ck_assert_ptr_eq(pod_of(&r, "b")->claim, node_of(&r, "n"));
+    ck_assert_ptr_eq(pod_of(&r, "b")->keeper, node_of(&r, "n"));
     rig_done(&r);
 }
 
@@ -191,14 +191,14 @@ TEST(a_pod_has_one_at_most)
     struct rig r;
     start(&r);
     ck_assert_int_eq(keep(&r, "a", "n", 1, 12), OK);
-    ck_assert_ptr_eq(node_of(&r, "n")->claims, pod_of(&r, "a"));
+    ck_assert_ptr_eq(node_of(&r, "n")->kept_for, pod_of(&r, "a"));
     ck_assert_ptr_null(pod_of(&r, "a")->next);
     ck_assert_uint_eq(pod_of(&r, "a")->allocation->shares[0].card, 1);
     ck_assert_int_eq(keep(&r, "a", "m", 0, 12), OK);
-    ck_assert_ptr_null(node_of(&r, "n")->claims);
-    ck_assert_ptr_eq(node_of(&r, "m")->claims, pod_of(&r, "a"));
+    ck_assert_ptr_null(node_of(&r, "n")->kept_for);
+    ck_assert_ptr_eq(node_of(&r, "m")->kept_for, pod_of(&r, "a"));
     node_gone(&r, "m");
-    ck_assert_ptr_nonnull(cache_node(&r.cache, STR("m"))); /* while a pod claims room on it */
+    ck_assert_ptr_nonnull(cache_node(&r.cache, STR("m"))); /* while room is kept on it */
     unkeep(&r, "a");
     ck_assert_ptr_null(cache_node(&r.cache, STR("m")));
     rig_done(&r);
@@ -236,7 +236,7 @@ TEST(without_memory_it_is_as_it_was)
         ck_assert_int_eq(code, hit ? ERR_NOMEM : OK);
         ck_assert_int_eq(r.fx.changed, !hit);
         ck_assert(pod_of(&r, "a")->kept);
-        ck_assert_ptr_eq(pod_of(&r, "a")->claim, node_of(&r, hit ? "n" : "m"));
+        ck_assert_ptr_eq(pod_of(&r, "a")->keeper, node_of(&r, hit ? "n" : "m"));
         ck_assert_uint_eq(pod_of(&r, "a")->allocation->shares[0].card, hit ? 0 : 1);
         fail_alloc_arm(FAIL_FROM_THEN_ON, 1);
         unkeep(&r, "a");

@@ -1,4 +1,4 @@
-/* Groups, claims, and how a pod's charge changes with its object. */
+/* Groups, kept room, and how a pod's charge changes with its object. */
 #include "fit_fixture.h"
 
 #define GROUP(name)     .affinity = S(name)
@@ -86,14 +86,14 @@ TEST(a_name_beyond_the_ceiling_is_no_group)
     rig_done(&r);
 }
 
-/* ---- claims ---- */
+/* ---- kept room ---- */
 
 static const struct {
     struct pod_view pods[FIXTURE_PODS]; /* on node n with two cards of 16, or nominated for it */
     struct pod_view ask;
     enum verdict verdict;
     uint32_t card;
-} claims[] = {
+} nominees[] = {
     {{PLAIN("q", "16", NOMINATED("n"))}, PLAIN("ask", "16"), VERDICT_FITS, 1},
     {{PLAIN("q", "16", NOMINATED("n")), PLAIN("a", "1", AT(1))},
      PLAIN("ask", "16"),
@@ -116,7 +116,7 @@ static const struct {
      VERDICT_FITS,
      0},
     {{PLAIN("ask", "16", NOMINATED("n")), PLAIN("a", "2", AT(1))},
-     PLAIN("ask", "16"), /* its own claim does not keep room from it */
+     PLAIN("ask", "16"), /* its own kept room is not kept from it */
      VERDICT_FITS,
      0},
     {{PLAIN("q", "16", NOMINATED("elsewhere")), PLAIN("a", "2", AT(1))},
@@ -143,7 +143,7 @@ static const struct {
      PLAIN("ask", "4"), /* no deletion will make that room: nothing is kept */
      VERDICT_FITS,
      0},
-    /* Two claims each have their own room. */
+    /* Two nominees each have their own room. */
     {{PLAIN("q", "10", NOMINATED("n")), PLAIN("p", "10", NOMINATED("n"))},
      PLAIN("ask", "7"),
      VERDICT_KEPT,
@@ -158,17 +158,17 @@ static const struct {
      0},
 };
 
-TEST_EACH(keeps_room_for_who_is_nominated, COUNT_OF(claims))
+TEST_EACH(keeps_room_for_who_is_nominated, COUNT_OF(nominees))
 {
     struct rig r;
     struct placement there;
     struct node_view node = TWO_CARDS;
-    fit_fixture_open(&r, &node, claims[_i].pods, POLICY_UNSET);
-    enum verdict v = fit_fixture_evaluate(&r, &claims[_i].ask, &there);
-    ck_assert_str_eq(verdict_name(v), verdict_name(claims[_i].verdict));
-    ck_assert_int_eq(take(&r, claims[_i].ask), v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
+    fit_fixture_open(&r, &node, nominees[_i].pods, POLICY_UNSET);
+    enum verdict v = fit_fixture_evaluate(&r, &nominees[_i].ask, &there);
+    ck_assert_str_eq(verdict_name(v), verdict_name(nominees[_i].verdict));
+    ck_assert_int_eq(take(&r, nominees[_i].ask), v == VERDICT_FITS ? OK : ERR_UNAVAILABLE);
     if (v == VERDICT_FITS)
-        ck_assert_uint_eq(r.fx.card, claims[_i].card);
+        ck_assert_uint_eq(r.fx.card, nominees[_i].card);
     rig_done(&r);
 }
 
@@ -203,11 +203,11 @@ TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     ck_assert(!kept(&r) && r.fx.changed);
     q.nominated = STR("n");
     set_pod(&r, q);
-    node_gone(&r, "n"); /* the cache remembers the name and its claims */
+    node_gone(&r, "n"); /* the cache remembers the name and for whom it keeps room */
     set_node(&r, node);
     ck_assert(kept(&r));
     ck_assert_int_eq(take(&r, q), OK);
-    ck_assert_ptr_null(node_of(&r, "n")->claims);
+    ck_assert_ptr_null(node_of(&r, "n")->kept_for);
     cancel(&r, "q");
     ck_assert(kept(&r));
     q.deleting = true; /* and it has a finalizer */
@@ -237,7 +237,7 @@ TEST(a_claim_lives_as_long_as_its_pod_is_nominated_and_pending)
     set_pod(&r, q);
     q.node = STR("n"); /* bound by another client, without a card */
     set_pod(&r, q);
-    ck_assert_ptr_null(node_of(&r, "n")->claims);
+    ck_assert_ptr_null(node_of(&r, "n")->kept_for);
     ck_assert_int_eq(node_of(&r, "n")->unplaced, 16);
     rig_done(&r);
 }

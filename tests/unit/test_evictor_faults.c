@@ -88,7 +88,7 @@ START_TEST(the_pod_is_deleted_in_the_middle)
     run_to_request((size_t)_i, pod_is_gone);
     run_until(b.loop, is_idle, NULL);
     ck_assert_uint_eq(b.server.n_requests, (size_t)_i);
-    ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->claims);
+    ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->kept_for);
 }
 
 TEST(the_pod_is_deleted_while_its_victim_ends)
@@ -101,7 +101,7 @@ TEST(the_pod_is_deleted_while_its_victim_ends)
     ck_assert(pod("wants")->kept);
     gone("wants");
     run_until(b.loop, is_idle, NULL);
-    ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->claims);
+    ck_assert_ptr_null(cache_node(&b.service.cache, STR("n"))->kept_for);
     ck_assert_uint_eq(b.server.n_requests, 2);
 }
 

@@ -234,7 +234,7 @@ TEST(what_a_copied_manifest_allocates_is_not_held)
 static bool claims(const struct rig *r, const char *node, const char *uid)
 {
     const struct node *n = cache_node(&r->cache, str_of(node));
-    return n != NULL && n->claims != NULL && str_eq(n->claims->uid, str_of(uid));
+    return n != NULL && n->kept_for != NULL && str_eq(n->kept_for->uid, str_of(uid));
 }
 
 TEST(a_nomination_outlives_a_reservation)
@@ -251,7 +251,7 @@ TEST(a_nomination_outlives_a_reservation)
     /* The node may appear, change and go while the Binding is under way. */
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("ghost")));
-    ck_assert_int_eq(node_of(&r, "ghost")->fault, NODE_ABSENT); /* only a name, without a claim */
+    ck_assert_int_eq(node_of(&r, "ghost")->fault, NODE_ABSENT); /* only a name, without kept room */
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("n")));
     cancel(&r, "a");
     ck_assert(claims(&r, "n", "a"));
@@ -260,7 +260,7 @@ TEST(a_nomination_outlives_a_reservation)
     set_pod(&r, (struct pod_view)PLAIN("a", "8"));
     cancel(&r, "a");
     ck_assert(!claims(&r, "n", "a"));
-    /* A bound pod holds, and claims nothing. */
+    /* A bound pod holds cards, and no room is kept for it. */
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("later")));
     set_pod(&r, (struct pod_view)PLAIN("a", "8", BOUND, .nominated = S("later")));
     ck_assert_ptr_null(cache_node(&r.cache, STR("later")));

@@ -55,7 +55,7 @@ bool fit_card_refusal(const struct node *n, const struct evaluation *e, uint32_t
 /* Makes `now` an overlay of n in which the room that is kept from the pod is taken, and returns for
  * how many pods it is. None is kept for a pod that its quota denies even without usage. For
  * fit_card. */
-uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct evaluation *e);
+uint32_t fit_keep_room(struct overlay *now, const struct node *n, const struct evaluation *e);
 
 /* Whether the device plugin may confuse the pod, placed by fit_place, with a pod that waits on
  * another card of n. */

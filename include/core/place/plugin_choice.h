@@ -26,8 +26,8 @@ bool plugin_choice_is(const struct node *n, const struct evaluation *e,
 
 bool plugin_choice_is_among(const struct placement *there, const struct card_set *cards);
 
-/* Whether `kept`, an overlay of n with the claims on it, has room on the cards that the plugin
- * chooses, which knows nothing of claims. */
+/* Whether `kept`, an overlay of n with the kept room taken, has room on the cards that the plugin
+ * chooses, which knows nothing of kept room. */
 bool plugin_choice_has_room(const struct node *kept, const struct node *n,
                             const struct evaluation *e);
 

@@ -16,11 +16,11 @@ struct learned_costs;
  * is unknown, and nothing is limited, learned or noted. */
 struct evaluation {
     const struct request *request; /* never changes meanwhile */
-    const struct pod *self;        /* the pod itself, whose claim is ignored; NULL: none is known */
-    bool affinity_held;            /* pods of its affinity group hold a card on some node */
-    uint32_t devices;     /* cards that DRA is asked for by implicit names of request->classes */
-    bool simple;          /* request_simple: node.simple decides whether it fits */
-    enum policy fallback; /* the card policy if neither the pod nor the node sets one */
+    const struct pod *self; /* the pod itself, its kept room is ignored; NULL: none is known */
+    bool affinity_held;     /* pods of its affinity group hold a card on some node */
+    uint32_t devices;       /* cards that DRA is asked for by implicit names of request->classes */
+    bool simple;            /* request_simple: node.simple decides whether it fits */
+    enum policy fallback;   /* the card policy if neither the pod nor the node sets one */
     const struct learned_costs *learned; /* what the policies with costs know; NULL: nothing */
     struct quota_account account;        /* of its namespace; without an entry: no limits */
     struct quota_usage_memo *memo;       /* cached answers of the account; NULL: no cache */

@@ -119,7 +119,7 @@ struct node {
     uint32_t n_pods;
     uint32_t n_sharing;    /* pods that ask for shared cards */
     struct pod *pods;      /* pods that hold something here; see pods_add */
-    struct pod *claims;    /* pending pods for which room is kept here */
+    struct pod *kept_for;  /* pending pods for which room is kept here */
     uint32_t n_nominees;   /* pods that a scheduler nominated for it, pending or reserved */
     uint32_t n_unreadable; /* pods in its list that may hold any of its cards: no pod is placed */
 
@@ -145,8 +145,8 @@ struct node {
     uint32_t slot;       /* its place in the cache's table of nodes; reused when the node is gone */
     int64_t total;       /* copied from `sizes` */
     int64_t used;        /* held by all pods, with a card or without */
-    /* Changes with every change of the node, its cards, its pods or its claims that a verdict or a
-     * cost can depend on. No two nodes of a cache, and no two times of a node, have the same. Not
+    /* Changes with every change of the node, its cards, its pods or its kept room that a verdict or
+     * a cost can depend on. No two nodes of a cache, and no two times of a node, have the same. Not
      * kept up to date in an overlay. */
     uint64_t version;
     struct host host_total; /* allocatable; HOST_UNKNOWN: absent or unreadable */
@@ -251,8 +251,8 @@ static inline bool node_has_card(const struct node *n, int64_t card)
  * nothing that is shown would name it. */
 static inline bool node_is_hidden(const struct node *n)
 {
-    return n->fault == NODE_ABSENT && n->pods == NULL && n->claims == NULL && n->n_nominees == 0 &&
-           n->unhealthy == NULL;
+    return n->fault == NODE_ABSENT && n->pods == NULL && n->kept_for == NULL &&
+           n->n_nominees == 0 && n->unhealthy == NULL;
 }
 
 /* Whether the node has one of these resources, even if only with 0, as after the plugin is gone.
@@ -436,8 +436,8 @@ void node_note_wait(struct pod *p, bool waits);
 void node_note_deletion(struct pod *p, bool deleting);
 
 /* Keeps room on n for the pending pod p. */
-void node_claim(struct node *n, struct pod *p);
-void node_unclaim(struct pod *p);
+void node_keep_room(struct node *n, struct pod *p);
+void node_unkeep_room(struct pod *p);
 
 /* For pods of an overlay that are not in its list; sign is 1 or -1. The derived figures (largest to
  * crowded) change only with node_derive. */

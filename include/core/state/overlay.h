@@ -6,7 +6,7 @@
 #include "core/state/node.h"
 
 struct overlay {
-    /* For fit_place and fit_card. It has no claims: no room is kept on it. The derived
+    /* For fit_place and fit_card. No room is kept on it. The derived
      * figures that fit_node uses are still those of the original node. */
     struct node node;
     struct card cards[LIMIT_CARDS];

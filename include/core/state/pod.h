@@ -49,8 +49,8 @@ struct pod {
     bool initialized; /* its init containers are done, and their part is released */
     bool deleting;    /* its object has a deletionTimestamp; it still holds its cards */
     struct former former;
-    bool unwanting; /* reserved, but its object no longer requests memory */
-    bool kept; /* the claim is for the cards of `allocation`, set by KEEP, and not a nomination */
+    bool unwanting;  /* reserved, but its object no longer requests memory */
+    bool kept;       /* by KEEP, on the cards of `allocation`, and not by a nomination */
     uint16_t list_n; /* of `list`; here it needs no memory */
     uint32_t epoch; /* of the last list that contained it, or in progress when it was first known */
     struct quota_tenant *tenant;       /* of its namespace; left when the cache forgets the pod */
@@ -62,13 +62,13 @@ struct pod {
     struct labels *labels;  /* shared; of the bound object, for PodDisruptionBudgets */
     struct node *node;      /* NULL while pending */
     struct group *group;    /* its affinity group while it holds cards; or NULL */
-    struct node *claim;     /* pending: the node where room is kept for it; or NULL */
+    struct node *keeper;    /* pending: the node where room is kept for it; or NULL */
     struct node *nominated; /* until it is bound: the node that a scheduler nominated; or NULL */
     int32_t card;           /* its first card; -1: charged to the node only */
     uint32_t created_s; /* Unix time of creation, or of the first object seen; 0: no object yet */
     uint64_t version;   /* resourceVersion of the last object; 0: not known */
     uint64_t assume_ns;
-    struct pod *next; /* in node->pods, or in claim->claims */
+    struct pod *next; /* in node->pods, or in keeper->kept_for */
     struct pod *prev;
     struct list_link pending; /* in the cache's list of pending pods */
 };
@@ -94,11 +94,11 @@ static inline bool pod_awaits(const struct pod *p)
     return pod_starts(p) && p->ack == POD_ACK_WAITS;
 }
 
-/* Whether room for `claim`, one of a node's claims, is kept from the pod that is evaluated:
+/* Whether the room that a node keeps for `for_pod` is kept from the pod that is evaluated:
  * it has equal or higher priority. */
-static inline bool pod_claims_before(const struct pod *claim, const struct evaluation *e)
+static inline bool pod_is_kept_before(const struct pod *for_pod, const struct evaluation *e)
 {
-    return claim != e->self && claim->request->priority >= e->request->priority;
+    return for_pod != e->self && for_pod->request->priority >= e->request->priority;
 }
 
 /* The rest is for cache.c. */

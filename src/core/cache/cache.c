@@ -42,8 +42,8 @@ void cache_done(struct cache *c)
     for (struct pod *p = map_next(&c->pods, &cursor); p != NULL; p = map_next(&c->pods, &cursor)) {
         if (p->node != NULL)
             node_detach(p);
-        if (p->claim != NULL)
-            node_unclaim(p);
+        if (p->keeper != NULL)
+            node_unkeep_room(p);
         cache_group_leave(c, p);
         cache_pod_free(c, p);
     }
@@ -154,7 +154,7 @@ static enum errc cache_pod_seen_unbound(struct cache *c, struct pod *p, const st
 /* Forgets the pod, and releases what it holds and what is kept for it. */
 static void cache_pod_ends(struct cache *c, struct pod *p, struct effect *ret)
 {
-    ret->changed = ret->changed || pod_holds(p) || p->claim != NULL;
+    ret->changed = ret->changed || pod_holds(p) || p->keeper != NULL;
     cache_pod_remove(c, p);
 }
 
@@ -317,7 +317,7 @@ static void cache_cancel(struct cache *c, struct pod *p)
     cache_pod_set_state(c, p, POD_PENDING);
     node_note_wait(p, false);
     p->initialized = false;
-    cache_pod_claim(c, p);
+    cache_pod_keep_room(c, p);
 }
 
 static enum errc cache_reserve_on(struct cache *c, struct pod *p, struct node *n,
@@ -385,7 +385,7 @@ static enum errc cache_apply_confirm(struct cache *c, const struct cache_event *
         return OK;
     if (pod_needs_read(p, e->holder.read_back))
         return ERR_CONFLICT;
-    assert(p->node != NULL && p->claim == NULL);
+    assert(p->node != NULL && p->keeper == NULL);
     pod_note_shown(p);
     cache_pod_set_state(c, p, POD_CONFIRMED);
     return OK;
@@ -427,8 +427,8 @@ static void cache_apply_unkeep(struct cache *c, struct str uid, struct effect *r
     struct pod *p = map_get(&c->pods, uid);
     if (p == NULL || !p->kept)
         return;
-    assert(!pod_holds(p) && p->claim != NULL && p->allocation != NULL);
-    cache_pod_claim(c, p);
+    assert(!pod_holds(p) && p->keeper != NULL && p->allocation != NULL);
+    cache_pod_keep_room(c, p);
     ret->changed = true;
 }
 

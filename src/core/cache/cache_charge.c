@@ -11,8 +11,8 @@
 static void cache_charge_set_request(struct cache *c, struct pod *p, const struct request *taken)
 {
     assert(p->node == NULL && taken != NULL);
-    if (p->claim != NULL && p->request != taken) /* equal requests are one */
-        node_stamp(p->claim);
+    if (p->keeper != NULL && p->request != taken) /* equal requests are one */
+        node_stamp(p->keeper);
     request_give(&c->requests, p->request);
     p->request = taken;
 }
@@ -20,8 +20,8 @@ static void cache_charge_set_request(struct cache *c, struct pod *p, const struc
 enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const struct request *r,
                          const struct placement *there, struct str list, bool initialized)
 {
-    struct node *old = p->node != NULL ? p->node : p->claim;
-    assert(p->tenant != NULL && (p->node == NULL || p->claim == NULL));
+    struct node *old = p->node != NULL ? p->node : p->keeper;
+    assert(p->tenant != NULL && (p->node == NULL || p->keeper == NULL));
     struct group *group = NULL;
     /* A pod without a card is on no card that other pods of its affinity group could share. */
     struct str name = there->n > 0 ? r->affinity : STR_NULL;
@@ -37,8 +37,8 @@ enum errc cache_pod_move(struct cache *c, struct pod *p, struct node *n, const s
     }
     if (p->node != NULL)
         node_detach(p);
-    if (p->claim != NULL)
-        node_unclaim(p);
+    if (p->keeper != NULL)
+        node_unkeep_room(p);
     mem_free(p->allocation);
     p->allocation = allocation;
     if (copy != NULL)
@@ -138,7 +138,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
         cache_charge_recompute(p, initialized);
         ret->changed = true;
     }
-    assert(p->node == n && p->claim == NULL);
+    assert(p->node == n && p->keeper == NULL);
     cache_pod_set_nominated(c, p, NULL);
     if (labels != p->labels)
         labels_give(&c->labels, p->labels);
@@ -166,7 +166,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
     return OK;
 }
 
-void cache_pod_claim(struct cache *c, struct pod *p)
+void cache_pod_keep_room(struct cache *c, struct pod *p)
 {
     assert(p->state == POD_PENDING);
     cache_pod_detach(c, p);
@@ -174,7 +174,7 @@ void cache_pod_claim(struct cache *c, struct pod *p)
         cache_charge_set_request(c, p, p->edited);
     p->edited = NULL;
     if (p->nominated != NULL)
-        node_claim(p->nominated, p);
+        node_keep_room(p->nominated, p);
 }
 
 /* Where the pod's object wants room kept. A pod that is being deleted gets no node any more,
@@ -221,10 +221,10 @@ enum errc cache_pod_keep(struct cache *c, struct pod *p, struct node *n,
     if (allocation == NULL)
         return ERR_NOMEM;
     /* Claim the new node before the old one is released: they may be the same node. */
-    struct node *old = p->claim;
+    struct node *old = p->keeper;
     if (old != NULL)
-        node_unclaim(p);
-    node_claim(n, p);
+        node_unkeep_room(p);
+    node_keep_room(n, p);
     mem_free(p->allocation);
     p->allocation = allocation;
     p->kept = true;
@@ -252,11 +252,11 @@ enum errc cache_pod_ask(struct cache *c, struct pod *p, const struct pod_view *v
     p->version = view->version;
     p->former = view->former;
     c->pending_version += same ? 0 : 1;
-    bool stays = p->kept ? same && !view->deleting : p->claim == n;
-    ret->changed = !stays || (!same && p->claim != NULL);
+    bool stays = p->kept ? same && !view->deleting : p->keeper == n;
+    ret->changed = !stays || (!same && p->keeper != NULL);
     cache_pod_set_nominated(c, p, n);
     if (!stays)
-        cache_pod_claim(c, p);
-    assert(p->kept || p->claim == p->nominated);
+        cache_pod_keep_room(c, p);
+    assert(p->kept || p->keeper == p->nominated);
     return OK;
 }

@@ -14,7 +14,7 @@ enum errc cache_pod_place(struct cache *c, struct pod *p, const struct pod_view 
                           const struct request *r, uint64_t now_ns, struct effect *ret) _must_use_;
 
 /* Makes a pod hold nothing; if it is nominated, room is kept for it on that node. */
-void cache_pod_claim(struct cache *c, struct pod *p);
+void cache_pod_keep_room(struct cache *c, struct pod *p);
 
 /* Takes a pending pod's request, which may have been edited, and its nomination. Room that was kept
  * with KEEP stays, unless the request has changed. */

@@ -92,7 +92,7 @@ void cache_check(const struct cache *c)
         labelled += p->labels != NULL ? 1 : 0;
         assert(map_get(&c->pods, p->uid) == p);
         assert(p->node == NULL || map_get(&c->nodes, p->node->name) == p->node);
-        assert(p->claim == NULL || map_get(&c->nodes, p->claim->name) == p->claim);
+        assert(p->keeper == NULL || map_get(&c->nodes, p->keeper->name) == p->keeper);
         assert(p->node == NULL || p->node->assume_ns >= p->assume_ns);
         holders += pod_holds(p) ? 1 : 0;
         pending += pod_holds(p) ? 0 : 1;

@@ -15,8 +15,8 @@ static enum errc cache_quota_set(struct cache *c, const struct quota_view *view)
          p = map_next(&c->pods, &cursor)) {
         if (pod_holds(p))
             quota_usage_charge(p, 1);
-        if (p->claim != NULL) /* no room is kept for a pod that a quota denies */
-            node_stamp(p->claim);
+        if (p->keeper != NULL) /* no room is kept for a pod that a quota denies */
+            node_stamp(p->keeper);
     }
     return OK;
 }

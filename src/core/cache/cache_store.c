@@ -123,7 +123,7 @@ void cache_pod_set_state(struct cache *c, struct pod *p, enum pod_state state)
 
 void cache_pod_free(struct cache *c, struct pod *p)
 {
-    assert(p->node == NULL && p->claim == NULL);
+    assert(p->node == NULL && p->keeper == NULL);
     assert(p->group == NULL);
     if (p->tenant != NULL)
         quota_leave(&c->quota, p->tenant);
@@ -235,12 +235,12 @@ void cache_group_leave(struct cache *c, struct pod *p)
 
 void cache_pod_detach(struct cache *c, struct pod *p)
 {
-    struct node *n = p->node != NULL ? p->node : p->claim;
-    assert(p->node == NULL || p->claim == NULL);
+    struct node *n = p->node != NULL ? p->node : p->keeper;
+    assert(p->node == NULL || p->keeper == NULL);
     if (p->node != NULL)
         node_detach(p);
-    if (p->claim != NULL)
-        node_unclaim(p);
+    if (p->keeper != NULL)
+        node_unkeep_room(p);
     cache_group_leave(c, p);
     mem_free(p->allocation);
     p->allocation = NULL;

@@ -205,21 +205,21 @@ static enum verdict fit_place_pod(const struct node *n, const struct evaluation 
     return fit_is_exchanging(n) ? VERDICT_SWAP : fit_place_shared(n, e, brief, ret);
 }
 
-/* The evaluation of a claim beside that of the pod, as if the claim's namespace held nothing: a
- * quota that denies the claim then denies it for ever, and no room is kept. */
-static struct evaluation fit_claim(const struct pod *claim, const struct evaluation *e)
+/* The evaluation of a pod for which room is kept, as if its namespace held nothing: a quota that
+ * denies the pod then denies it for ever, and no room is kept. */
+static struct evaluation fit_kept_evaluation(const struct pod *for_pod, const struct evaluation *e)
 {
-    return (struct evaluation){.request = claim->request,
+    return (struct evaluation){.request = for_pod->request,
                                .fallback = e->fallback,
                                .learned = e->learned,
-                               .account = {.entry = claim->tenant->entry},
+                               .account = {.entry = for_pod->tenant->entry},
                                .step_budget = e->step_budget};
 }
 
-/* `then` is the node after the deleted pods are gone, with the claims that the pod yields to
- * placed one by one; `now` has the deleted pods and the claims. On a card, both count until the
- * deleted pods are gone. For the node's sum the larger of the two counts. */
-uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct evaluation *e)
+/* `then` is the node after the deleted pods are gone, with the pods placed one
+ * by one that the pod yields to; `now` has the deleted pods and those. On a card, both count until
+ * the deleted pods are gone. For the node's sum the larger of the two counts. */
+uint32_t fit_keep_room(struct overlay *now, const struct node *n, const struct evaluation *e)
 {
     uint32_t kept = 0;
     struct overlay then _uninitialized_;
@@ -233,22 +233,22 @@ uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct
         if (p->deleting)
             overlay_remove(&then, p);
     }
-    for (const struct pod *q = n->claims; q != NULL; q = q->next) {
+    for (const struct pod *q = n->kept_for; q != NULL; q = q->next) {
         uint32_t count = 0;
         evaluation_count_steps(e, 1);
-        if (!pod_claims_before(q, e))
+        if (!pod_is_kept_before(q, e))
             continue;
         assert(!pod_holds(q) && (!q->kept || q->allocation != NULL));
-        const struct evaluation claim = fit_claim(q, e);
+        const struct evaluation for_pod = fit_kept_evaluation(q, e);
         there.n = 0;
         if (q->kept)
             count = shares_of(q->request, q->allocation->grants, q->allocation->n_grants, false,
                               shares);
-        else if (fit_place_pod(&then.node, &claim, false, &there) == VERDICT_FITS)
+        else if (fit_place_pod(&then.node, &for_pod, false, &there) == VERDICT_FITS)
             count = shares_of(q->request, there.grants, there.n, false, shares);
         else
             continue;
-        if (!quota_usage_is_allowed(n, &claim, shares, count))
+        if (!quota_usage_is_allowed(n, &for_pod, shares, count))
             continue;
         kept++;
         overlay_charge(&then, q->request, shares, count, 1);
@@ -259,11 +259,11 @@ uint32_t fit_keep_claims(struct overlay *now, const struct node *n, const struct
     return kept;
 }
 
-static enum verdict fit_place_beside_claims(const struct node *n, const struct evaluation *e,
-                                            bool brief, struct placement *ret)
+static enum verdict fit_place_beside_kept(const struct node *n, const struct evaluation *e,
+                                          bool brief, struct placement *ret)
 {
     struct overlay kept _uninitialized_;
-    uint32_t pods = fit_keep_claims(&kept, n, e);
+    uint32_t pods = fit_keep_room(&kept, n, e);
     bool fits = plugin_choice_applies(e->request)
                     ? plugin_choice_has_room(&kept.node, n, e)
                     : fit_place_pod(&kept.node, e, brief, ret) == VERDICT_FITS;
@@ -280,7 +280,7 @@ static enum verdict fit_place_on(const struct node *n, const struct evaluation *
     if (!request_wants(e->request))
         return VERDICT_FITS;
     enum verdict v = fit_place_pod(n, e, brief, ret);
-    return v != VERDICT_FITS || n->claims == NULL ? v : fit_place_beside_claims(n, e, brief, ret);
+    return v != VERDICT_FITS || n->kept_for == NULL ? v : fit_place_beside_kept(n, e, brief, ret);
 }
 
 enum verdict fit_place(const struct node *n, const struct evaluation *e, struct placement *ret)

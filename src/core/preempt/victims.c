@@ -207,7 +207,7 @@ static bool victims_init_overlay(struct search *s, struct arena *a)
     evaluation_count_steps(q->evaluation, q->node->n_cards + 8 * (uint64_t)q->node->n_pods);
     overlay_init(&s->overlay, q->node);
     s->overlay.node.pods = NULL;
-    s->overlay.node.claims = q->node->claims;
+    s->overlay.node.kept_for = q->node->kept_for;
     for (const struct pod *p = q->node->pods; p != NULL; p = p->next) {
         if (p->deleting || victims_is_given(s, p)) {
             overlay_remove(&s->overlay, p);
@@ -323,7 +323,7 @@ static bool victims_is_node_wide(const struct search *s)
     const struct request *r = s->q->evaluation->request;
     const struct node *n = &s->overlay.node;
     int64_t most = r->percent > 0 || r->whole ? MAX_OF(r->mem, n->largest) : r->mem;
-    return n->claims != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
+    return n->kept_for != NULL || n->exclusive > 0 || request_cards(r) > 1 || request_may_part(r) ||
            request_by_container(r) || r->mem > node_free(n) || most > n->total - n->used;
 }
 

@@ -48,7 +48,7 @@ void node_derive(struct node *n)
             n->crowded = MAX_OF(n->crowded, c->total);
     }
     n->uneven =
-        n->claims != NULL || n->exclusive > 0 || n->n_exchanging > 0 || n->n_unreadable > 0 ||
+        n->kept_for != NULL || n->exclusive > 0 || n->n_exchanging > 0 || n->n_unreadable > 0 ||
         (n->sizes != NULL && (n->sizes->max_pods > 0 || n->sizes->dialect != DIALECT_OWN)) ||
         (node_is_guarded(n) && n->n_starting > 0);
     if (n->fault != NODE_OK || n->uneven)
@@ -361,7 +361,7 @@ static int64_t node_lent(const struct node *n)
 
 void node_attach(struct node *n, struct pod *p)
 {
-    assert(p->node == NULL && p->claim == NULL && p->allocation != NULL);
+    assert(p->node == NULL && p->keeper == NULL && p->allocation != NULL);
     p->node = n;
     p->card = p->allocation->n_shares == 0 ? -1 : (int32_t)p->allocation->shares[0].card;
     pods_add(&n->pods, p);
@@ -449,21 +449,21 @@ void node_note_wait(struct pod *p, bool waits)
     node_stamp(p->node);
 }
 
-void node_claim(struct node *n, struct pod *p)
+void node_keep_room(struct node *n, struct pod *p)
 {
-    assert(p->state == POD_PENDING && p->node == NULL && p->claim == NULL);
-    p->claim = n;
-    pods_add(&n->claims, p);
+    assert(p->state == POD_PENDING && p->node == NULL && p->keeper == NULL);
+    p->keeper = n;
+    pods_add(&n->kept_for, p);
     node_derive(n);
     node_stamp(n);
 }
 
-void node_unclaim(struct pod *p)
+void node_unkeep_room(struct pod *p)
 {
-    struct node *n = p->claim;
+    struct node *n = p->keeper;
     assert(n != NULL);
-    pods_remove(&n->claims, p);
-    p->claim = NULL;
+    pods_remove(&n->kept_for, p);
+    p->keeper = NULL;
     node_derive(n);
     node_stamp(n);
 }
@@ -494,7 +494,7 @@ struct node *node_new(struct str name, bool guarded)
 
 void node_drop(struct node *n, struct intern_table *table)
 {
-    assert(n->pods == NULL && n->claims == NULL);
+    assert(n->pods == NULL && n->kept_for == NULL);
     mem_free(n->cards);
     node_sizes_give(table, n->sizes);
     mem_free(n->unhealthy);
@@ -508,8 +508,8 @@ static void node_check_lists(const struct node *n)
         assert(p->node == n && pod_holds(p));
         assert(p->next == NULL || p->next->prev == p);
     }
-    for (const struct pod *p = n->claims; p != NULL; p = p->next) {
-        assert(p->claim == n && !pod_holds(p));
+    for (const struct pod *p = n->kept_for; p != NULL; p = p->next) {
+        assert(p->keeper == n && !pod_holds(p));
         assert(p->next == NULL || p->next->prev == p);
     }
 }

@@ -7,7 +7,7 @@ void overlay_init(struct overlay *o, const struct node *n)
     assert(n->n_cards <= LIMIT_CARDS);
     o->node = *n;
     o->node.cards = o->cards;
-    o->node.claims = NULL;
+    o->node.kept_for = NULL;
     if (n->n_cards > 0)
         memcpy(o->cards, n->cards, n->n_cards * sizeof(n->cards[0]));
 }

@@ -89,10 +89,10 @@ void pod_check(const struct pod *p)
                             p->ack == POD_ACK_NONE));
     assert(p->request != NULL && p->request->mem >= 0 && p->request->mem <= REQUEST_MEM_MAX);
     assert((p->edited == NULL && !p->unwanting) || p->state == POD_RESERVED);
-    assert(pod_holds(p) ? p->claim == NULL : !p->kept || p->claim != NULL);
+    assert(pod_holds(p) ? p->keeper == NULL : !p->kept || p->keeper != NULL);
     assert((p->allocation != NULL) == (pod_holds(p) || p->kept));
     assert(p->list == NULL || (pod_holds(p) && dialect_has_uuids(p->request->dialect)));
     assert(p->state != POD_BOUND || p->nominated == NULL);
-    assert(pod_holds(p) || p->kept || p->claim == p->nominated);
-    assert(!p->deleting || (p->claim == NULL && p->nominated == NULL));
+    assert(pod_holds(p) || p->kept || p->keeper == p->nominated);
+    assert(!p->deleting || (p->keeper == NULL && p->nominated == NULL));
 }

@@ -111,7 +111,7 @@ struct str evictor_filtered(struct evictor *e, const struct filter_args *args,
  */
 static bool evictor_is_preempting(const struct pod *p)
 {
-    for (const struct pod *q = p->claim == NULL ? NULL : p->claim->pods; q != NULL; q = q->next) {
+    for (const struct pod *q = p->keeper == NULL ? NULL : p->keeper->pods; q != NULL; q = q->next) {
         if (q->deleting)
             return true;
     }

@@ -40,14 +40,15 @@ static void dump(const struct cache *c, char to[DUMP_BYTES])
     for (const struct pod *p = cache_next_pod(c, &cursor); p != NULL;
          p = cache_next_pod(c, &cursor)) {
         struct str node = p->node == NULL ? STR("-") : p->node->name;
-        struct str claim = p->keeper == NULL ? STR("-") : p->keeper->name;
+        struct str keeper = p->keeper == NULL ? STR("-") : p->keeper->name;
         ck_assert_uint_lt(n, COUNT_OF(lines));
         (void)snprintf(lines[n++], sizeof(lines[0]),
                        "pod %.*s %d %d%d%d%d%d %u %lld %.*s %.*s %d %llu %u %d %d %u",
                        STR_ARG(p->uid), p->state, p->seen, p->missing, p->asked, pod_awaits(p),
                        p->deleting, p->epoch, (long long)p->request->mem, STR_ARG(node),
-                       STR_ARG(claim), p->card, (unsigned long long)p->assume_ns, p->request->cards,
-                       p->request->priority, p->group != NULL, labels_count(p->labels));
+                       STR_ARG(keeper), p->card, (unsigned long long)p->assume_ns,
+                       p->request->cards, p->request->priority, p->group != NULL,
+                       labels_count(p->labels));
     }
     (void)snprintf(lines[n++], sizeof(lines[0]), "groups %zu nodes %zu", c->groups.n, c->nodes.n);
     for (uint32_t i = 0; i < c->cardless.n; i++) {

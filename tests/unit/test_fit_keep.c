@@ -231,7 +231,7 @@ TEST(what_a_copied_manifest_allocates_is_not_held)
     rig_done(&r);
 }
 
-static bool claims(const struct rig *r, const char *node, const char *uid)
+static bool keeps_room(const struct rig *r, const char *node, const char *uid)
 {
     const struct node *n = cache_node(&r->cache, str_of(node));
     return n != NULL && n->kept_for != NULL && str_eq(n->kept_for->uid, str_of(uid));
@@ -243,23 +243,23 @@ TEST(a_nomination_outlives_a_reservation)
     rig_init(&r);
     node_set(&r, "n", "32", "2", NULL);
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("later")));
-    ck_assert(claims(&r, "later", "a"));
+    ck_assert(keeps_room(&r, "later", "a"));
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
-    ck_assert(!claims(&r, "later", "a"));
+    ck_assert(!keeps_room(&r, "later", "a"));
     cancel(&r, "a");
-    ck_assert(claims(&r, "later", "a"));
+    ck_assert(keeps_room(&r, "later", "a"));
     /* The node may appear, change and go while the Binding is under way. */
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("ghost")));
     ck_assert_int_eq(node_of(&r, "ghost")->fault, NODE_ABSENT); /* only a name, without kept room */
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("n")));
     cancel(&r, "a");
-    ck_assert(claims(&r, "n", "a"));
+    ck_assert(keeps_room(&r, "n", "a"));
     ck_assert_ptr_null(cache_node(&r.cache, STR("later")));
     ck_assert_int_eq(take(&r, (struct pod_view)PLAIN("a", "8")), OK);
     set_pod(&r, (struct pod_view)PLAIN("a", "8"));
     cancel(&r, "a");
-    ck_assert(!claims(&r, "n", "a"));
+    ck_assert(!keeps_room(&r, "n", "a"));
     /* A bound pod holds cards, and no room is kept for it. */
     set_pod(&r, (struct pod_view)PLAIN("a", "8", .nominated = S("later")));
     set_pod(&r, (struct pod_view)PLAIN("a", "8", BOUND, .nominated = S("later")));
@@ -282,10 +282,11 @@ TEST(a_group_is_where_one_has_a_shared_card)
 }
 
 /*
- * The claim's containers are too large for one card, and the claim waits until pod "gone" has
- * ended. Another pod's request must cost no more than on a node with two cards and one pod.
+ * The containers of the pod for which room is kept are too large for one card, and it waits until
+ * pod "gone" has ended. Another pod's request must cost no more than on a node with two cards and
+ * one pod.
  */
-TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
+TEST(kept_room_that_waits_for_a_deleted_pod_costs_little)
 {
     static struct step_budget step_budget;
     struct rig r;
@@ -293,7 +294,7 @@ TEST(a_claim_that_waits_for_a_deleted_pod_costs_little)
     rig_init(&r);
     node_set(&r, "n", "16", "2", NULL);
     set_pod(&r, (struct pod_view)PLAIN("gone", "2", BOUND, .deleting = true));
-    set_pod(&r, (struct pod_view)POD("claim", CONTAINERS(2, MAIN(0, "8"), MAIN(1, "12")),
+    set_pod(&r, (struct pod_view)POD("nominee", CONTAINERS(2, MAIN(0, "8"), MAIN(1, "12")),
                                      .anti_affinity = S("g"), .nominated = S("n")));
     struct request request;
     struct evaluation evaluation = asked(&r, (struct pod_view)PLAIN("a", "1"), &request);

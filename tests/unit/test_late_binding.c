@@ -203,7 +203,7 @@ TEST(test_mixed_with_a_bound_pod)
 
 int main(void)
 {
-    TCase *t = unit_case("late");
+    TCase *t = unit_case("late_binding");
     tcase_add_checked_fixture(t, set_up, tear_down);
     return unit_run();
 }

@@ -128,7 +128,7 @@ static bool node_enforce_is_offered(const struct node_program *n, const struct e
 static bool node_enforce_is_proven(const struct node_program *n, const struct limits_counts *c)
 {
     return n->enforce.means == ISOLATION_DRIVER_LIMITS && pod_watch_synced(n->pods) &&
-           !n->listing && c->checking == 0 &&
+           !n->listing && c->checking == 0 && gpu_watch_state(n->gpu).phase == GPU_WATCH_RUNNING &&
            loop_now_ms(n->s.loop) - n->means_ms >= LIMIT_GRACE_MS;
 }
 
@@ -140,6 +140,9 @@ void node_enforce_decide(struct node_program *n, const struct gpu_card *cards, s
                                         .ctx = n};
     node_enforce_ask_mps(n, cards, n_cards);
     struct enforce now = enforce_decide(n->s.settings, &facts, cards, n_cards);
+    /* The driver's limits are not known: MPS and slices are not in question any more. */
+    if (now.label == ISOLATION_UNKNOWN && n->enforce.means != ISOLATION_DRIVER_LIMITS)
+        now.means = now.label = ISOLATION_NONE;
     if (now.label == ISOLATION_UNKNOWN) {
         now.means = n->enforce.means;
         now.label = n->enforce.label;

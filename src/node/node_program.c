@@ -1,6 +1,6 @@
 /*
  * Opens the parts in the order of their dependencies and closes them in the reverse order. The
- * device plugin gets its cards from node_program_offer, and the pods from node_program_pods_ops.
+ * device plugin gets its cards from node_program_offer, and the pods from node_program_pods_set.
  */
 #include "node/node_program.h"
 
@@ -213,7 +213,8 @@ static void node_program_on_own(void *ctx, const struct own_node_view *view)
     n->disable_cgpu = view->disable_cgpu;
     n->mps_label = view->mps;
     if (!n->own_known)
-        n->proven = !str_eq(view->isolation, str_of(isolation_name(ISOLATION_NONE)));
+        n->proven = view->isolation.n == 0 ||
+                    str_eq(view->isolation, str_of(isolation_name(ISOLATION_DRIVER_LIMITS)));
     n->own_known = true;
     allot_set_cgpu(n->allot, view->disable_cgpu);
     node_program_set_late(n, view);

@@ -371,8 +371,15 @@ def check_mps_away(w: World) -> None:
             w.cluster.put(pod(uid, str(index), 4))
             given[uid], answer = w.kubelet.allocate(uid, 4, card=index)  # type: ignore[union-attr]
             assert answer.status == 0, (answer, w.log())
+        # Of a pod with a container on each card, the one whose card is served starts.
+        apart = pod("r", "0,1", 3, 2, annotations={ALLOCATION: json.dumps({"0": {"0": 3}, "1": {"1": 2}})})
+        w.cluster.put(apart)
+        first = w.kubelet.allocate("r", 3, card=0)  # type: ignore[union-attr]
+        second = w.kubelet.allocate("r", 2, "c1", card=1)  # type: ignore[union-attr]
+        assert first[1].status == 0 and second[1].status == 0, (first, second, w.log())
         path = w.folder / "mps" / "GPU-0" / "control"
         path.unlink()
+        assert w.kubelet.call("start", second[0]).status == 0, w.log()  # type: ignore[union-attr]
         starting = w.kubelet.begin("start", given["p"])  # type: ignore[union-attr]
         assert w.kubelet.call("start", given["q"]).status == 0, w.log()  # type: ignore[union-attr]
         with suppress(queue.Empty):
@@ -387,8 +394,9 @@ def check_mps_away(w: World) -> None:
         w.kubelet.registered.clear()  # type: ignore[union-attr]
         w.node = Node(*w.programs[:2], w.folder, w.server, cards.splitlines()[0], "--isolation=mps", flag)
         wait("a registration", w.kubelet.registered.is_set)  # type: ignore[union-attr]
+        given["r"] = second[0]
         again = [w.kubelet.begin("start", devices) for devices in given.values()]  # type: ignore[union-attr]
-        for waits, why in zip(again, ("MPS: no control daemon answers at", "card 1 is not on this node"), strict=True):
+        for waits, why in zip(again, ("MPS: no control daemon answers at", *2 * ("card 1 is not on this node",)), strict=True):
             answer = waits.get(timeout=WAIT_S)
             assert answer.status != 0 and why in answer.text, (answer, w.log())
 
@@ -414,7 +422,7 @@ def check_older(w: World) -> None:
                 specs = [path.read_text() for path in late.iterdir()]
                 assert answer.status == 0 and len(specs) == 1 and "CUDA_MPS_PIPE_DIRECTORY" in specs[0], (answer, specs)
                 continue
-            assert answer.status != 0 and "before MPS served them" in answer.text, answer
+            assert answer.status != 0 and "before MPS served them there" in answer.text, answer
             node.process.kill()
             node.process.wait()
             w.kubelet.close()  # type: ignore[union-attr]

@@ -348,7 +348,7 @@ TEST(test_nodes)
 }
 
 #define MOVED  "it would get a device node that is another card's by now"
-#define BEFORE "it got its cards before MPS served them, and would run without a limit"
+#define BEFORE "it got its cards before MPS served them there, and would run without a limit"
 
 /* What the kubelet has kept of an answer, and the cards as they are when the container starts
  * again. */
@@ -356,23 +356,24 @@ static const struct {
     const char *nodes[3];
     const char *pipe; /* NULL: the variable is not there */
     const struct gpu_card *cards[2];
-    bool mps;
-    const char *stale; /* NULL: it may start */
+    const char *mps_dir; /* NULL: no MPS */
+    const char *stale;   /* NULL: it may start */
 } kept[] = {
-    {{NULL}, NULL, {&whole}, false, NULL},
-    {{"/dev/nvidiactl", "/dev/nvidia-uvm-tools", "/dev/nvidia5"}, NULL, {&whole}, false, NULL},
-    {{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"}, NULL, {&whole}, false, MOVED},
-    {{"/dev/nvidia5", "/dev/nvidia0"}, NULL, {&whole, &other}, false, NULL},
-    {{"/dev/nvidia5", "/dev/nvidia0"}, NULL, {&other}, false, MOVED},
+    {{NULL}, NULL, {&whole}, NULL, NULL},
+    {{"/dev/nvidiactl", "/dev/nvidia-uvm-tools", "/dev/nvidia5"}, NULL, {&whole}, NULL, NULL},
+    {{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0"}, NULL, {&whole}, NULL, MOVED},
+    {{"/dev/nvidia5", "/dev/nvidia0"}, NULL, {&whole, &other}, NULL, NULL},
+    {{"/dev/nvidia5", "/dev/nvidia0"}, NULL, {&other}, NULL, MOVED},
     {{"/dev/nvidia7", "/dev/nvidia-caps/nvidia-cap30", "/dev/nvidia-caps/nvidia-cap31"},
      NULL,
      {&slice},
-     false,
+     NULL,
      NULL},
-    {{"/dev/nvidia7", "/dev/nvidia-caps/nvidia-cap39"}, NULL, {&slice}, false, MOVED},
-    {{"/dev/nvidia-caps/nvidia-cap30"}, NULL, {&whole}, false, MOVED},
-    {{NULL}, NULL, {&whole}, true, BEFORE},
-    {{NULL}, "/run/mps/GPU-aaaa", {&whole}, true, NULL},
+    {{"/dev/nvidia7", "/dev/nvidia-caps/nvidia-cap39"}, NULL, {&slice}, NULL, MOVED},
+    {{"/dev/nvidia-caps/nvidia-cap30"}, NULL, {&whole}, NULL, MOVED},
+    {{NULL}, NULL, {&whole}, "/run/mps", BEFORE},
+    {{NULL}, "/run/mps/GPU-aaaa", {&whole}, "/run/mps", NULL},
+    {{NULL}, "/run/mps/GPU-aaaa", {&whole}, "/run/other", BEFORE},
 };
 
 TEST_EACH(test_stale, COUNT_OF(kept))
@@ -393,7 +394,8 @@ TEST_EACH(test_stale, COUNT_OF(kept))
     allocate_response_write(&out, &g, 1);
     struct pb_reader r = pb_read(buf_str(&out), &e);
     ck_assert(pb_next(&r, &f));
-    const char *stale = answer_find_stale(pb_str(&r, &f), kept[_i].cards, n_cards, kept[_i].mps);
+    struct str dir = kept[_i].mps_dir == NULL ? STR_NULL : str_of(kept[_i].mps_dir);
+    const char *stale = answer_find_stale(pb_str(&r, &f), kept[_i].cards, n_cards, dir);
     ck_assert_pstr_eq(stale, kept[_i].stale);
     buf_done(&out);
 }

@@ -8,12 +8,18 @@
 #include "json/base64.h"
 
 #define MISFIT_MS UINT64_C(2000) /* what waiting does not change is refused after this time */
-#define SEEN_MS   UINT64_C(20)   /* the runtime, which watches the folder, reads a new CDI spec */
+/* The runtime, which watches the folder, has read a new CDI spec. Until then it does not know the
+ * device, and the kubelet tries again; but a spec that is written anew it knows with the old text.
+ */
+#define SEEN_MS   UINT64_C(20)
+#define REREAD_MS UINT64_C(1000)
 
 static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const struct pod_match *c,
                                       struct str id)
 {
     bool written = false;
+    bool known = specs_find(&a->specs, id) != NULL;
+    k->stuck = false;
     if (c->cards.n == 0)
         return err_set(&k->why, ERR_UNAVAILABLE, "the annotations name no card for container %.*s",
                        STR_ARG(c->container->name));
@@ -24,24 +30,22 @@ static enum errc allot_start_bind_one(struct allot *a, struct ask *k, const stru
         return code;
     code = specs_put(&a->specs, id, &c->cards, buf_str(&a->reply), &written, &k->why);
     k->stuck = code != OK;
-    if (!written)
+    if (code != OK || !written)
         return code;
     allot_log(true, c);
     k->bound_ms = loop_now_ms(a->s.loop);
-    return code;
+    k->seen_ms = MAX_OF(k->seen_ms, known ? REREAD_MS : SEEN_MS);
+    return OK;
 }
 
-/* Late binding: writes the specs of all of the pod's containers, for the devices of an init
- * container can be those of another container, so they do not say which one starts. */
+/* Late binding. The devices of an init container can be those of another container, so they do not
+ * say which one starts: all of the pod's containers that have no spec get one. */
 static enum errc allot_start_bind(struct allot *a, struct ask *k, struct roster_pod *p,
-                                  const struct checkpoint_entry *e, struct str id)
+                                  struct roster_container *c, struct str id)
 {
+    struct pod_match given = {.pod = p, .container = c, .cards = c->has};
     if (!a->specs.loaded) /* what was written before this program started is not known */
         return specs_load(&a->specs, &k->why) == OK ? ERR_UNAVAILABLE : k->why.code;
-    struct roster_container *c = roster_container(p, e->container);
-    if (c == NULL)
-        return OK;
-    struct pod_match given = {.pod = p, .container = c, .cards = c->has};
     if (c->has.n == 0)
         roster_cards_of(p, c->demand, &p->said, &given.cards);
     enum errc code = allot_start_bind_one(a, k, &given, id);
@@ -67,23 +71,24 @@ static enum errc allot_start_check_kept(struct allot *a, struct ask *k, const st
                            "%.*s/%.*s",
                            l->cards[i], STR_ARG(p->namespace), STR_ARG(p->name));
     }
-    const char *stale = answer_find_stale(kept, cards, l->n, l->n > 0 && a->means == ISOLATION_MPS);
+    bool mps = l->n > 0 && a->means == ISOLATION_MPS;
+    const char *stale = answer_find_stale(kept, cards, l->n, mps ? a->s.mps_dir : STR_NULL);
     return stale == NULL
                ? OK
                : err_set(&k->why, ERR_RANGE,
-                         "container %.*s of pod %.*s/%.*s can't start again, because %s: "
+                         "container %.*s of pod %.*s/%.*s can't start, because %s: "
                          "delete the pod",
                          STR_ARG(e->container), STR_ARG(p->namespace), STR_ARG(p->name), stale);
 }
 
 /* Asked at each start: what allot_set_means says may be seconds old, and without its daemon CUDA
  * runs as if there were no MPS, with no limit (nvidia-cuda-mps-control(1)). */
-static enum errc allot_start_check_mps(const struct allot *a, const struct roster_pod *p,
+static enum errc allot_start_check_mps(const struct allot *a, const struct card_list *l,
                                        struct err *e)
 {
     char why[GPU_REASON_BYTES];
-    for (uint32_t i = 0; a->means == ISOLATION_MPS && i < p->plan.n; i++) {
-        const struct gpu_card *c = a->s.card(a->s.ctx, p->plan.grants[i].card);
+    for (uint32_t i = 0; a->means == ISOLATION_MPS && i < l->n; i++) {
+        const struct gpu_card *c = a->s.card(a->s.ctx, l->cards[i]);
         if (c != NULL && !mps_daemon_serves(a->s.mps_dir, c, why))
             return err_set(e, ERR_UNAVAILABLE, "card %u would not be limited for the container: %s",
                            c->index, why);
@@ -91,18 +96,37 @@ static enum errc allot_start_check_mps(const struct allot *a, const struct roste
     return OK;
 }
 
+/* Whether the container of this entry may be the one that starts. */
+static bool allot_start_is_of(const struct ask *k, const struct checkpoint_entry *e)
+{
+    for (size_t i = 0; i < e->n_ids; i++) {
+        if (str_eq(e->ids[i], str_of(k->device)))
+            return true;
+    }
+    return false;
+}
+
 static enum errc allot_start_check(struct allot *a, struct ask *k, struct roster_pod *p)
 {
     enum errc code = OK;
     for (size_t i = 0; i < a->checkpoint.now.n_entries && code == OK; i++) {
         const struct checkpoint_entry *e = &a->checkpoint.now.entries[i];
+        const struct card_list *has = &a->checkpoint.cards[i];
+        struct str id = a->checkpoint.ids[i];
         if (!str_eq(e->resource, a->resource) || !str_eq(e->pod_uid, p->uid))
             continue;
-        code = a->checkpoint.ids[i].p == NULL
-                   ? allot_start_check_kept(a, k, p, e, &a->checkpoint.cards[i])
-                   : allot_start_bind(a, k, p, e, a->checkpoint.ids[i]);
+        bool starts = allot_start_is_of(k, e);
+        struct roster_container *c = id.p == NULL ? NULL : roster_container(p, e->container);
+        if (c != NULL && (starts || c->has.n == 0)) {
+            code = allot_start_bind(a, k, p, c, id);
+            has = &c->has;
+        } else if (id.p == NULL && starts) {
+            code = allot_start_check_kept(a, k, p, e, has);
+        }
+        if (code == OK && starts)
+            code = allot_start_check_mps(a, has, &k->why);
     }
-    return code == OK ? allot_start_check_mps(a, p, &k->why) : code;
+    return code;
 }
 
 static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
@@ -163,7 +187,7 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
 void allot_try_start(struct allot *a, struct ask *k)
 {
     enum errc code = allot_start_is_allowed(a, k);
-    if (code == OK && k->bound_ms > 0 && loop_now_ms(a->s.loop) - k->bound_ms < SEEN_MS)
+    if (code == OK && k->bound_ms > 0 && loop_now_ms(a->s.loop) - k->bound_ms < k->seen_ms)
         return;
     if (code == OK) {
         a->counts.started++;

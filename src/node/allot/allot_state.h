@@ -17,6 +17,7 @@ struct ask {
     int64_t n;         /* devices */
     uint64_t since_ms; /* when it came */
     uint64_t bound_ms; /* of PreStartContainer: when a spec was written for it; 0: none was */
+    uint64_t seen_ms;  /* if so: the runtime has read it after this time */
     struct err why;    /* why it waits */
     char *device;      /* the first one; owned */
     char *owner;       /* of Allocate: UID of the pod that has one of the devices already; owned */
@@ -60,7 +61,8 @@ void allot_drop(struct ask *k);
 /* What the container gets, into `reply`: an answer to Allocate, or with an ID the spec of it. */
 enum errc allot_write(struct allot *a, const struct pod_match *c, struct str id, struct err *e);
 
-/* Before that: MPS serves so many containers of a card at most, and a container with one card. */
+/* Call before allot_write: whether MPS can serve the container. It serves a limited number of
+ * containers on a card, and only containers with one card. */
 enum errc allot_check_mps(const struct allot *a, const struct pod_match *c, struct err *e);
 
 /* After that: what the container got, in the log. */

@@ -309,10 +309,11 @@ static bool answer_has_node(struct str node, const struct gpu_card *c)
 }
 
 const char *answer_find_stale(struct str kept, const struct gpu_card *const *cards, size_t n,
-                              bool mps)
+                              struct str mps_dir)
 {
+    char text[PATH_MAX];
+    struct buf pipe = BUF_ON(text);
     struct str path;
-    struct str pipe = STR_NULL;
     for (size_t i = 0; (path = allocate_answer_node(kept, i)).p != NULL; i++) {
         struct str node = answer_card_node(path);
         bool found = node.n == 0;
@@ -321,9 +322,12 @@ const char *answer_find_stale(struct str kept, const struct gpu_card *const *car
         if (!found)
             return "it would get a device node that is another card's by now";
     }
-    if (mps && (allocate_answer_env(kept, ENV_MPS_PIPE, &pipe, NULL) != OK || pipe.p == NULL))
-        return "it got its cards before MPS served them, and would run without a limit";
-    return NULL;
+    if (mps_dir.p == NULL)
+        return NULL;
+    buf_printf(&pipe, "%.*s/%.*s", STR_ARG(mps_dir), STR_ARG(cards[0]->uuid));
+    if (allocate_answer_env(kept, ENV_MPS_PIPE, &path, NULL) == OK && str_eq(path, buf_str(&pipe)))
+        return NULL;
+    return "it got its cards before MPS served them there, and would run without a limit";
 }
 
 void answer_write_late(struct buf *out, struct str id)

@@ -69,10 +69,10 @@ enum errc answer_write_spec(struct buf *out, const struct answer_settings *s,
 /*
  * Why a container that starts again must not start with the grant that the kubelet has kept of the
  * answer to its Allocate, whose cards these are; NULL: it may. The driver gives the numbers of
- * device nodes anew when it is loaded. mps: MPS is to serve the cards.
+ * device nodes anew when it is loaded. mps_dir: as in struct answer_settings.
  */
 const char *answer_find_stale(struct str kept, const struct gpu_card *const *cards, size_t n,
-                              bool mps);
+                              struct str mps_dir);
 
 /*
  * Appends an AllocateResponse without a card: the name of the CDI device `id`, at most

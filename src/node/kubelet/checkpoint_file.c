@@ -136,7 +136,8 @@ bool checkpoint_file_apply(struct checkpoint_file *t, struct roster *r, bool aft
     roster_truth_begin(r);
     for (size_t i = 0; i < t->now.n_entries; i++) {
         const struct checkpoint_entry *e = &t->now.entries[i];
-        /* One that was forgotten too early may have come after all. */
+        /* A pod that was forgotten too early may be in the roster after all: then its entry counts.
+         */
         if (!str_eq(e->resource, t->resource) ||
             (checkpoint_file_is_gone(t, e->pod_uid) && roster_find(r, e->pod_uid) == NULL))
             continue;

@@ -36,8 +36,8 @@ struct lister_settings {
     uint64_t every_ms; /* 0: LISTER_EVERY_MS, and so on */
     uint64_t soon_ms;
     uint64_t again_ms;
-    /* Compares; false: the pods are not known now. The views in *ret are valid until it returns to
-     * the loop. */
+    /* Compares the list with the annotations. False: the pods are not known now. The views in *ret
+     * are valid until the caller returns to the loop. */
     bool (*compare)(void *ctx, const struct pod_resources *list, struct comparison *ret);
     void (*changed)(void *ctx); /* lister_view has changed */
     void *ctx;

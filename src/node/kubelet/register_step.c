@@ -133,7 +133,8 @@ static struct register_action register_step_on_stream_gone(struct register_state
     return s->phase == REGISTER_DONE ? register_step_gone(s) : register_step_stay();
 }
 
-/* It knows of no earlier stream: it need not notice that those are gone. */
+/* The kubelet was started again, and knows of no earlier stream. So there is no need to wait until
+ * it notices that those are gone. */
 static struct register_action register_step_on_kubelet(struct register_state *s)
 {
     s->restarted = true;

@@ -78,12 +78,12 @@ static void doctor_plugins_check_marks(struct findings *f, const struct doctor_m
                     "remove the label of the plugin that is not to run there: docs/migration.md",
                     "it has both labels, gpushare=true and " NODE_LABEL
                     ": cardpack-node does not run there");
-    else if (m->paused.p != NULL && m->ours && seen.ours == 0)
+    else if (m->paused.p != NULL && m->ours)
         finding_add(
             f, FINDING_WARN, object,
             "it comes back when the GPU Operator has changed the label; if the operator, or "
             "its MIG manager, is not there any more, remove the label",
-            "the label %.*s keeps cardpack-node away: no new container gets a card there",
+            "the label %.*s is to keep cardpack-node away: no new container gets a card there",
             STR_ARG(m->paused));
     else if (m->ours && seen.ours == 0)
         finding_add(f, no_agent, object,

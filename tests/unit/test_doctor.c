@@ -288,6 +288,9 @@ TEST(knows_what_runs)
         .labels = LIST_OF(struct label_view, {S("app.kubernetes.io/name"), S("cardpack-node")}), \
         .n_labels = 1                                                                            \
     }
+#define PAUSED                                                                                   \
+    "WARN node/n: the label nvidia.com/mig.config.state=pending is to keep cardpack-node away: " \
+    "no new container gets a card there\n"
 #define GPUSHARES POD("p", LABELS("component", "gpushare-device-plugin"), .node = S("n"))
 
 static const struct {
@@ -306,11 +309,10 @@ static const struct {
      "FAIL node/n: it has the label cardpack.io/node=true, and no pod of cardpack-node\n"},
     {{.ours = true, .table = true, .paused = S("nvidia.com/mig.config.state=pending")},
      GPUSHARES,
-     "WARN node/n: the label nvidia.com/mig.config.state=pending keeps cardpack-node away: no new "
-     "container gets a card there\n"},
+     PAUSED},
     {{.ours = true, .table = true, .paused = S("nvidia.com/mig.config.state=pending")},
      AGENT("Running", true), /* it has not left the node yet */
-     ""},
+     PAUSED},
     {{.ours = true},
      AGENT("Running", true),
      "FAIL node/n: cardpack-node is there, and the node has no annotation cardpack.io/cards\n"},

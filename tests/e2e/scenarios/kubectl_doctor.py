@@ -125,7 +125,7 @@ def breakages(bench: Bench) -> list[tuple[Callable[[], object], str]]:
          "fail node/n2: it has the label cardpack.io/node=true, and no pod of cardpack-node"),
         (lambda: patch_node(bench, "n3", labels={
             "cardpack.io/node": "true", "nvidia.com/mig.config.state": "pending"}),
-         "warn node/n3: the label nvidia.com/mig.config.state=pending keeps cardpack-node away"),
+         "warn node/n3: the label nvidia.com/mig.config.state=pending is to keep cardpack-node away"),
         (lambda: patch_node(bench, "n1", labels={"cardpack.io/node": "true", "gpushare": "true"}),
          "warn node/n1: it has both labels"),
         (lambda: config_map(bench, "e2e-scheduler", {

@@ -75,6 +75,6 @@
 /* Pods of one node with a figure. A kubelet runs 110 pods by default. */
 #define LIMIT_MEASURED_PODS ((size_t)1000)
 
-/* All PodDisruptionBudgets together: some 100,000 of usual size. Of one beyond it counts that it is
- * there: it selects all pods of its namespace. */
+/* All PodDisruptionBudgets together: some 100,000 of usual size. Of a budget beyond this limit only
+ * its existence is kept: the budget then selects all pods of its namespace. */
 #define LIMIT_BUDGETS_BYTES (32 * MIB)

@@ -152,7 +152,7 @@ static bool routes_method_matches(const struct route *route, struct str method)
     return str_eq(method, wanted) || (str_eq(method, STR("HEAD")) && str_eq(wanted, STR("GET")));
 }
 
-/* Returns the route; or NULL, with all methods that the path supports in *ret_allow. */
+/* Returns the route; or NULL, with all methods that the path supports in `allow`. */
 static const struct route *routes_find(struct str method, struct str path, struct str *ret_rest,
                                        char allow[static 64])
 {

@@ -101,7 +101,7 @@ static enum errc yaml_output_failed(const struct buf *out, struct err *reterr)
 {
     if (buf_fault(out) == ERR_NOMEM)
         return err_set(reterr, ERR_NOMEM, "out of memory");
-    return err_set(reterr, ERR_LIMIT, "as JSON it does not fit into %zu bytes", out->max);
+    return err_set(reterr, ERR_LIMIT, "the text, as JSON, does not fit into %zu bytes", out->max);
 }
 
 static struct level *yaml_top(struct conversion *c)

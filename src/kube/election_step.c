@@ -242,7 +242,7 @@ static struct election_action election_step_was_held(struct election_state *s, u
         return election_step_release(s, now_ms, random);
     if (!led && now_ms >= s->leads_until_ms)
         return election_step_write_now(s, ELECTION_WRITE_RENEW,
-                                       now_ms); /* the answer came after leads_until */
+                                       now_ms); /* the answer came after leads_until_ms */
     s->role = ELECTION_LEADS;
     struct election_action a = election_step_wait_for(s, s->times.retry_ms);
     if (!led) {

@@ -15,8 +15,8 @@ struct kubectl_look {
 };
 
 /*
- * The answer of GET .../cards as a table of nodes, or of cards. The table of nodes, without wide,
- * gpushare and without --no-headers, is at most 100 columns wide.
+ * The answer of GET .../cards as a table of nodes, or of cards. The table of nodes is at most 100
+ * columns wide if wide and gpushare are false and heads is true.
  */
 enum errc kubectl_show_top(struct str answer, struct kubectl_look look, struct arena *a,
                            struct buf *out, struct err *reterr) _must_use_;

@@ -1,4 +1,4 @@
-/* Prints the pods of pods.h as a table or as JSON. */
+/* Prints the pods of card_pods.h as a table or as JSON. */
 #include "kubectl/card_pods.h"
 
 #include "objects/limit.h"

@@ -107,8 +107,9 @@ enum errc node_program_open(struct node_program *n, const struct node_program_se
 void node_program_drain(struct node_program *n, void (*done)(void *ctx), void *ctx);
 void node_program_close(struct node_program *n); /* n may be all zero; does not free the loop */
 
-/* Whether a new container would not help; if it would, why: NVIDIA's runtime gives it the library
- * and the device nodes as they are then. */
+/* Whether this container of cardpack-node may go on. False: a new container would help, and
+ * *ret_why says why: NVIDIA's runtime gives a container the library and the device nodes as they
+ * are at its start. */
 bool node_program_is_alive(const struct node_program *n, struct str *ret_why);
 
 /* Whether the kubelet and cardpack can rely on what this node announces; if not, why. */

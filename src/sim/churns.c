@@ -44,7 +44,7 @@ static enum errc churns_take(void *ctx, uint32_t job, struct str bytes, struct e
     struct churn_result r;
     struct churns_row *row = churns_row_of(s, job);
     if (bytes.n != sizeof(r))
-        return err_set(e, ERR_INTERNAL, "a result has %zu bytes", bytes.n);
+        return err_set(e, ERR_INTERNAL, "the result of a child process has %zu bytes", bytes.n);
     memcpy(&r, bytes.p, sizeof(r));
     row->runs++;
     row->rejected += r.rejected_percent;

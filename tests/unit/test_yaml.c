@@ -245,7 +245,7 @@ TEST(laughs)
         buf_put(&text, STR("]\n"));
     }
     ck_assert_int_eq(yaml_to_json(buf_str(&text), &out, &err), ERR_LIMIT);
-    ck_assert_str_eq(err.text, "as JSON it does not fit into 1048576 bytes");
+    ck_assert_str_eq(err.text, "the text, as JSON, does not fit into 1048576 bytes");
     ck_assert_uint_le(out.cap, MAX_OUT + 1);
     buf_done(&text);
     buf_done(&out);

@@ -64,8 +64,8 @@ enum cache_kind {
 
 /* Settings from the configuration. All replicas have the same. */
 struct cache_settings {
-    /* If neither pod nor node sets one; UNSET is binpack. With a policy of nodes that has costs
-     * only spread counts: those costs choose the card, too. */
+    /* The policy of cards where neither the pod nor the node sets one; UNSET is binpack. If
+     * node_policy has costs, only spread counts here: otherwise the costs choose the card, too. */
     enum policy card_policy;
     enum policy node_policy;
     bool shrink; /* release what only init containers need when they are done */

@@ -30,8 +30,8 @@ enum verdict fit_node(const struct node *n, const struct evaluation *e);
  *     to the lowest index;
  *   - before that, memory of one card goes to a card that already holds a pod of exactly this size
  *     which the device plugin has not assigned yet. The plugin distinguishes such pods by size
- * alone and may swap them (gpushare's allocate.go), which is harmless only on the same card: see
- *     swap.h. Under SWAP_GUARD_REQUIRE no other card is feasible: VERDICT_SWAP;
+ *     alone and may swap them (gpushare's allocate.go), which is harmless only on the same card:
+ *     see swap.h. Under SWAP_GUARD_REQUIRE no other card is feasible: VERDICT_SWAP;
  *   - several cards come from one NUMA node, if one has enough feasible cards;
  *   - the containers stay together on one card; if no card has room for all, each may have its own.
  */

@@ -18,22 +18,22 @@ bool plugin_choice_applies(const struct request *r);
 /* Predicts the cards. False: a container has no room. */
 bool plugin_choice_predict(const struct node *n, const struct evaluation *e, struct placement *ret);
 
-/* Whether the prediction is these cards, also without pods of other plugins. It cannot depend on
- * when deleted pods end: they hold their cards until they are gone, but the plugin gives a card
- * away when their containers are. */
+/* Whether the plugin would choose exactly the cards `there`. That must hold with and without the
+ * pods of other plugins, and before and after deleted pods end: here a deleted pod holds its cards
+ * until it is gone, but the plugin gives a card away as soon as the pod's containers are gone. */
 bool plugin_choice_is(const struct node *n, const struct evaluation *e,
                       const struct placement *there);
 
 bool plugin_choice_is_among(const struct placement *there, const struct card_set *cards);
 
-/* Whether `kept`, an overlay of n with the kept room taken, has room on the cards that the plugin
- * chooses, which knows nothing of kept room. */
+/* Whether `kept` has room on the cards that the plugin chooses. `kept` is an overlay of n in which
+ * the kept room is taken; the plugin knows nothing of kept room. */
 bool plugin_choice_has_room(const struct node *kept, const struct node *n,
                             const struct evaluation *e);
 
-/* For whole cards the plugin may take any that it counts as free. Whether the pod may have each of
- * these: also those of deleted pods, and none that a pod of another plugin has. True for other
- * dialects, and for parts of cards. */
+/* For whole cards the plugin may take any card that it counts as free, also those of deleted pods,
+ * but none that a pod of another plugin has. Whether the pod may have each of these cards. True for
+ * other dialects, and for parts of cards. */
 bool plugin_choice_may_have(const struct node *n, const struct evaluation *e);
 
 /* Whether plugin_choice_is, or for whole cards plugin_choice_may_have, is still true of the cards

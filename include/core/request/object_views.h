@@ -87,10 +87,11 @@ struct condition_view {
     uint32_t since_s; /* lastTransitionTime, Unix time; 0: absent */
 };
 
-/* What a ResourceClaim serves of the names of NVIDIA's plugin. */
+/* Bits: which of the pod's requests for NVIDIA's cards a ResourceClaim serves, and not NVIDIA's
+ * plugin. */
 #define CLAIMS_CARDS   1U /* GPUSHARE_RESOURCE_EXCLUSIVE */
-#define CLAIMS_RENAMED 2U
-#define CLAIMS_KNOWN   4U /* of a request: the pod is bound, so no other claim will serve it */
+#define CLAIMS_RENAMED 2U /* a resource of core/dialect/card_resources.h */
+#define CLAIMS_KNOWN   4U /* only in struct request: the pod is bound and gets no further claim */
 
 /* Annotations that the pod has, readable or not, and that no Binding writes for a plain pod. On a
  * pod that is not bound they are from another one: the Binding replaces them. */
@@ -185,10 +186,10 @@ static inline bool pod_view_terminal(const struct pod_view *v)
     return str_eq(v->phase, STR("Succeeded")) || str_eq(v->phase, STR("Failed"));
 }
 
-/* Whether the device plugin may take the pod for one that waits, although it runs: Volcano's vGPU
- * plugin does not look at the phase. It can be such a pod if the plugin gave it another pod's
- * cards. The plugin takes one that has ended, too, which no list shows; but the time of a later
- * Binding is before its time: see kube_write.c. */
+/* Whether the device plugin may take this running pod for a pod that waits: Volcano's vGPU plugin
+ * does not look at the phase. A running pod still looks as if it waits if the plugin gave it
+ * another pod's cards. The plugin also takes such a pod after it has ended, when no list shows it
+ * any more; but a later Binding has an earlier time and so is served first: see kube_write.c. */
 static inline bool pod_view_lingers(const struct pod_view *v, enum dialect d)
 {
     return dialect_facts(d)->lingers && pod_view_bound(v) &&

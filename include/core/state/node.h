@@ -3,7 +3,7 @@
  * object, the usage from the list of pods; they are stored apart. When the sizes change, the usage
  * is recounted from the list, so no derived figure can be outdated.
  *
- * Only cache.c changes these structs. Other modules read them through const pointers, or change a
+ * Only cache.c changes these structs. Other modules read them through const pointers, or change an
  * overlay.
  */
 #pragma once
@@ -271,7 +271,8 @@ static inline bool node_serves(const struct node *n, const struct request *r)
     return node_offers(n, DIALECT_BIT(r->dialect));
 }
 
-/* Its cards of NVIDIA's plugin by other names, but for those that a claim serves. */
+/* How many cards of NVIDIA's plugin the pod requests by other names, without those that a
+ * ResourceClaim serves. */
 static inline uint32_t node_renamed_of(const struct request *r)
 {
     return (r->claims & CLAIMS_RENAMED) != 0 ? 0 : r->renamed;

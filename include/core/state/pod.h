@@ -17,15 +17,16 @@ enum pod_state {
     POD_BOUND,     /* the pod's object shows it bound */
 };
 
-/* Whether its containers may not have been given devices yet: it is reserved, or pod_view_starts
- * says so. */
+/* Whether a pod's containers may still wait for their devices: those of a reserved pod, and of a
+ * pod for which pod_view_starts is true. */
 enum pod_start {
     POD_STARTED,
     POD_STARTING,
     POD_STARTING_UNSURE, /* acknowledged, but perhaps for another pod's container: see swap.c */
 };
 
-/* What its annotation ASSIGNED, or that of its dialect, says. An author may set it back. */
+/* What the pod's annotation ASSIGNED says, or in another dialect the annotation in its place. The
+ * pod's author may set it back. */
 enum pod_ack {
     POD_ACK_NONE,   /* another value, or none */
     POD_ACK_WAITS,  /* dialect_waits, or the pod is reserved */

@@ -75,8 +75,9 @@ static enum errc cache_charge_take_labels(struct cache *c, const struct pod *p,
     return labels_take(&c->labels, view->labels, view->n_labels, ret);
 }
 
-/* In a dialect with UUIDs: sets the grants' cards, and returns the list. With one that is too long
- * to keep, they stay on a card that no node has. */
+/* In a dialect with UUIDs: sets the cards of the grants in *there, and returns the pod's list of
+ * devices. If the list is too long to keep, returns "", and the grants stay on a card that no node
+ * has. */
 static struct str cache_charge_find_cards(const struct pod_view *view, const struct request *r,
                                           const struct node *n, struct placement *there)
 {

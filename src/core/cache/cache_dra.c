@@ -163,8 +163,9 @@ void cache_dra_sweep(struct cache *c, enum cache_kind kind, struct effect *ret)
     cache_dra_spread_classes(c, served, ret);
 }
 
-/* Of the class that item `first` is the first of: 0 if there is an earlier one. The scheduler makes
- * no request of a fraction. */
+/* How many devices the pod requests of the class of item `first`, in all items; 0 if an earlier
+ * item has the same class, and so was asked already. A fraction does not count: the scheduler makes
+ * no request of it. */
 static int64_t cache_dra_asked_of(const struct request *r, uint32_t first)
 {
     struct tally t = {0};

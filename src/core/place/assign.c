@@ -171,8 +171,8 @@ static bool assign_before(const struct assign *s, int64_t a_mem, uint32_t a, int
     return s->choice->policy == POLICY_SPREAD ? a_mem > b_mem : a_mem < b_mem;
 }
 
-/* For a quota, cards of two models differ. So does a card that a container of the pod has already:
- * the pod uses no more cards if another container gets it, too. */
+/* Whether the quota counts both cards alike. Cards of two models differ. A card that a container of
+ * the pod already has differs from one that none has: a second container on it adds no card. */
 static bool assign_is_same_kind(const struct assign *s, uint32_t a, uint32_t b)
 {
     const struct node *n = s->choice->node;
@@ -212,8 +212,9 @@ static bool assign_is_twin(const struct assign *s, uint32_t a, uint32_t b)
     return !used || s->n == s->request->n_demands;
 }
 
-/* The card to try next: the first in the policy's order behind the one that was tried before, and
- * behind the container's card before it, which keeps out other orders of the same cards. */
+/* The card to try next at this level: the first one, in the policy's order, after the card that was
+ * tried here before. If none was tried, the first one after the card of the level before, where
+ * that level is of the same container: so the same cards are not tried in another order. */
 static bool assign_next(struct assign *s, uint32_t level)
 {
     struct assign_level *l = &s->levels[level];

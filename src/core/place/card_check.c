@@ -130,8 +130,8 @@ enum verdict card_check_one(const struct card_check *check, const struct evaluat
     return v == VERDICT_FITS && !swap_allows(&check->swap, card) ? VERDICT_SWAP : v;
 }
 
-/* Where the figures of the cards go. The search for different cards for the containers asks about
- * no memory at first (fit_place_apart): then its answer is not what the pod lacks. */
+/* Where the figures of the cards are written; NULL: nowhere. The search for different cards asks
+ * for 0 memory at first (fit_place_apart): the figures would then not say what the pod lacks. */
 static struct shortfall *card_check_open_shortfall(const struct evaluation *e,
                                                    const struct share *share)
 {

@@ -80,7 +80,8 @@ static enum verdict fit_place_by_plugin(struct card_choice *choice, const struct
     if (!plugin_choice_is(n, e, ret) || !plugin_choice_is_among(ret, &choice->fits))
         return VERDICT_PLUGIN_ORDER;
     uint32_t count = shares_of(r, ret->grants, ret->n, false, shares);
-    /* Each card alone is allowed: the quota has no room for this choice, but for another one. */
+    /* The quota allows each card alone, but not these cards together. It may allow another choice.
+     */
     if (!quota_usage_is_allowed(n, e, shares, count))
         return VERDICT_PLUGIN_ORDER;
     return card_check_placement(n, r, ret);
@@ -216,9 +217,10 @@ static struct evaluation fit_kept_evaluation(const struct pod *for_pod, const st
                                .step_budget = e->step_budget};
 }
 
-/* `then` is the node after the deleted pods are gone, with the pods placed one
- * by one that the pod yields to; `now` has the deleted pods and those. On a card, both count until
- * the deleted pods are gone. For the node's sum the larger of the two counts. */
+/* `then`: the node after its deleted pods are gone, with the pods placed for which room is kept and
+ * to which the evaluated pod yields. `now`: the same pods, and the deleted pods are still there. On
+ * a card the kept room and the deleted pods both count until the deleted pods are gone. For the
+ * node's sum the larger of the two counts. */
 uint32_t fit_keep_room(struct overlay *now, const struct node *n, const struct evaluation *e)
 {
     uint32_t kept = 0;

@@ -59,8 +59,9 @@ static enum verdict fit_apart_evaluate_by_container(const struct node *n,
     return v;
 }
 
-/* Each container has room, but not all of them. Without the quota that shows whether the quota is
- * the reason, and on an empty node whether it can ever change. */
+/* Why the containers do not fit together, although each has room alone. A search without the quota
+ * shows whether the quota is the reason. A search on the empty node shows whether they could ever
+ * fit there. */
 static enum verdict fit_apart_why_not_by_container(const struct card_choice *choice,
                                                    const struct card_set *own)
 {

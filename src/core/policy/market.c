@@ -74,8 +74,8 @@ void market_know(struct market *m, struct node *n)
     }
 }
 
-/* How many cards have each kind; and a kind of which there are many among the cards that share the
- * last one: the only one of more than half of them, if there is such a kind. */
+/* How many cards have each kind. Of the cards that share the last kind: the model and size that
+ * more than half of them have, if there is one. */
 struct kinds_count {
     uint32_t cards[MARKET_KINDS];
     struct str model;

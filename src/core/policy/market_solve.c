@@ -61,13 +61,14 @@ static double market_solve_first_bid(const struct market_solve *s, const struct 
     return MIN_OF((x->price - s->rates[0] * x->cores) / TAU, EXPONENT_MAX);
 }
 
-/* So much less it is with each rate: they are equally far apart. */
+/* How much market_solve_first_bid would fall with each further rate: the rates are equally far
+ * apart. */
 static double market_solve_bid_step(const struct solve_shape *x)
 {
     return RATE_SPAN / (RATES - 1) * x->cores / TAU;
 }
 
-/* exp((price - rate x cores) / tau) for each rate, shrunk as w. */
+/* exp((price - rate x cores) / tau) for each rate, multiplied by c->shrink[steps], as w is. */
 static void market_solve_bids(const struct market_solve *s, const struct solve_class *c,
                               const struct solve_shape *x, uint32_t steps, by_rate ret)
 {

@@ -138,8 +138,9 @@ static bool victims_search_is_tired(struct search *s)
     return s->tries == 0 || *s->q->steps == 0;
 }
 
-/* Lets the next pod stay, if there is room. If its twin before it goes, it is not tried: the sets
- * with the two exchanged are equal. */
+/* Lets the pod at the present level stay on the node, if there is room for it. If the level before
+ * has an equal pod (its twin) that goes, this is not tried: exchanging the two makes no other set.
+ */
 static bool victims_search_keep_next(struct search *s)
 {
     assert(s->level < s->n);

@@ -177,9 +177,9 @@ static bool node_sizes_is(const struct node_view *v, enum dialect d, bool alive)
            (!alive || left.p == NULL || node_sizes_has(left));
 }
 
-/* Which device plugin the node has: the label says it, or its resources do. A plugin that is gone
- * leaves its resource behind, with 0 allocatable, so one that has some comes before one that has
- * none. False: the label names none that is in use. */
+/* Which dialect the node has: its label says it, or else its resources. A plugin that is gone
+ * leaves its resource behind with 0 allocatable, so a dialect with an amount comes before one with
+ * 0. False: the label names no dialect that is in use. */
 static bool node_sizes_find_dialect(const struct node_view *v, enum dialect *ret)
 {
     *ret = DIALECT_OWN;

@@ -89,7 +89,8 @@ static bool pod_allocation_is_init(const struct request *r, uint16_t container)
     return d != NULL && d->kind == CONTAINER_INIT;
 }
 
-/* An init container that has the card with this grant, and the sidecars before it there. */
+/* What an init container and the sidecars before it take together on the card of its grant `init`.
+ */
 static struct share pod_allocation_beside_sidecars(const struct request *r,
                                                    const struct grant *grants, uint32_t n,
                                                    const struct grant *init)
@@ -407,8 +408,8 @@ static bool pod_allocation_take_rest(const struct pod_view *pod, const struct re
     return known;
 }
 
-/* The cards of the whole pod. On several of them each has an equal part if they are as many as it
- * asks for, else all that it asks for. */
+/* The cards that the index names, for the whole pod. If they are as many as the pod asks for, each
+ * holds an equal part of the request; if they are more or fewer, each holds all of it. */
 static void pod_allocation_take_index(const struct pod_view *pod, const struct request *r,
                                       struct placement *ret)
 {

@@ -1,8 +1,8 @@
 /* Reads and writes lists of devices. */
 #include "core/state/vgpu.h"
 
-/* Whether it stands for no device: HAMi's scheduler writes ",,0,0" for a container without cards.
- * What names no card and yet an amount is one. */
+/* Whether this item of the list stands for no device: HAMi's scheduler writes ",,0,0" for a
+ * container without cards. An item that names no card but has an amount is a device. */
 static bool vgpu_is_none(struct str uuid, struct str tail)
 {
     struct str type;

@@ -122,7 +122,8 @@ static enum errc leader_label_on_chunk(struct http_call *http, struct str chunk,
     return jcut_push(&CONTAINER_OF(http, struct leader_label, call.http)->cut, chunk, reterr);
 }
 
-/* The others lose the label first, then it counts as a failure that one can't be read. */
+/* Reads the end of the list. That one pod can't be read counts as a failure only when no other pod
+ * has the label: the others lose it first. */
 static enum errc leader_label_read_list(struct leader_label *l, struct leader_label_input *in,
                                         struct err *reterr)
 {

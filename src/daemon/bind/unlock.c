@@ -9,8 +9,9 @@
 #define PAUSE_MS     1000
 #define PAUSE_MAX_MS 30000
 
-/* How often a bound pod is looked at; and how long after a pod is gone a kubelet that has not seen
- * that may still ask the plugin for it. The plugin must find no other pod then. */
+/* LOOK_MS: how often a bound pod is looked at. GONE_MS: for how long after a pod is gone a kubelet
+ * that has not seen this may still ask the plugin for it. In that time the plugin must not find
+ * another pod. */
 #define LOOK_MS 1000
 #define GONE_MS 10000
 

@@ -167,8 +167,8 @@ static void allot_relist(struct allot *a, struct ask *k)
     a->s.relist(a->s.ctx);
 }
 
-/* The pod that it must be for; absent: not known. A pod that waits for nothing has ended, and the
- * watch will show that: the kubelet has taken its devices back. */
+/* The UID of the pod that the call must be for; absent: not known. If that pod waits for nothing,
+ * it has ended, because the kubelet has taken its devices back: the watch will show the end. */
 static struct str allot_owner(const struct allot *a, const struct ask *k)
 {
     if (k->owner == NULL)
@@ -198,7 +198,8 @@ static void allot_try_allocate(struct allot *a, struct ask *k)
             allot_answer(a, k, &match);
             return;
         }
-        /* Its container may run. Is there no other pod, which the watch has not shown yet? */
+        /* A container of this pod may run, so the call may be for another pod that the watch has
+         * not shown yet. */
         (void)err_set(&k->why, ERR_UNAVAILABLE, "the pods of this node could not be listed");
     }
     allot_relist(a, k);

@@ -71,7 +71,8 @@ static void limits_check_found(struct limits *l, struct str id)
     }
 }
 
-/* Of those that were sought when the last walk began, which has ended without them. */
+/* A walk has ended. Writes its result to each track that was sought when the walk began and was not
+ * found. */
 static void limits_check_lost(struct limits *l, enum errc code, const char *why)
 {
     LIST_FOR_EACH (struct track, t, &l->sought, wait) {

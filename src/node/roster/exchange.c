@@ -80,8 +80,9 @@ static bool exchange_is_there(const struct roster *r, const struct grant_list *t
     return true;
 }
 
-/* The pod that gives its cards to q; the one that q's devices were meant for, if it can. None, if
- * it would get a card that is not there. */
+/* The pod that exchanges cards with q: it is planned on the cards that q has. If several are, the
+ * one that q's devices were meant for comes first. NULL: none, or q is planned on a card that is
+ * not there. */
 static struct roster_pod *exchange_partner(const struct roster *r, const struct roster_pod *q)
 {
     struct roster_pod *found = NULL;
@@ -216,8 +217,8 @@ static bool exchange_is_free(const struct roster *r, const struct roster_pod *p,
     return true;
 }
 
-/* Moves the plan of p, which waits on a card that is planned for too many, to the cards that q has
- * left. */
+/* Sets the plan of p to the cards that q has left, if more is planned on p's present cards than
+ * they have. */
 static bool exchange_fill(struct roster *r, struct roster_pod *p, const struct roster_pod *q)
 {
     struct grant grants[REQUEST_GRANTS_MAX] _uninitialized_;
@@ -269,14 +270,15 @@ static bool exchange_stay(struct roster_pod *p)
     return grant_list_set(&p->plan, p->said.grants, p->said.n);
 }
 
-/* Its containers run; an agent before this one can't have left that open. */
+/* Whether containers of the pod are known to run. Not if only an agent before this one may have
+ * allowed them to start. */
 static bool exchange_is_running(const struct roster_pod *p)
 {
     return (p->allowed && !p->unsure) || roster_is_bound(p);
 }
 
-/* Pods that are to move alone to a card that has no room for all that is planned there stay, as
- * misfits, the newest first. Not those that run there. */
+/* If more is planned on the card than it has, pods that are to move to it alone stay where they
+ * are, as misfits, the newest pod first. Pods that already run on the card do not. */
 static bool exchange_make_room(struct roster *r, uint32_t card)
 {
     while (exchange_planned_on(r, card) > roster_total(r, card)) {
@@ -311,8 +313,9 @@ static struct roster_pod *exchange_heir(const struct roster *r, const struct ros
     return found;
 }
 
-/* What can't be written is not planned. The pod that was to get its cards gets what was planned for
- * it, and if that one has its cards already, it is a misfit. */
+/* If the API server refuses the plan of p, p gives up its plan. The pod that was to get the cards
+ * of p gets that plan instead; if its containers already have the cards of p, that pod is a misfit.
+ */
 static bool exchange_replan_refused(struct roster *r)
 {
     for (size_t i = 0; i < r->n_pods; i++) {
@@ -390,8 +393,8 @@ static bool exchange_is_whole(const struct roster_pod *p)
     return p->n_containers > 0 && roster_next(p) == NULL && exchange_agrees(p, &p->plan);
 }
 
-/* Pods that are part of an exchange. Not one whose cards are known, which its author edits: as
- * often as it is written back, others do not wait for it. */
+/* Whether the pod is part of an exchange. Not if its cards are known (held): then its author edits
+ * its annotations, and other pods do not wait each time until they are written back. */
 static bool exchange_moves(const struct roster_pod *p)
 {
     return exchange_is_due(p) && !p->held;

@@ -132,9 +132,9 @@ static void roster_spread(const struct request *q, struct placement *there)
     }
 }
 
-/* A change of the annotations is the newest plan, unless another one is being written: then it is
- * our own write, which a newer plan may have overtaken; and unless it is known what the pod has:
- * then a user has made it. */
+/* Annotations that have changed become the plan of the pod. Not while another plan is being
+ * written: then the change is our own write, which a newer plan may have overtaken. Not if the
+ * pod's cards are known: then a user made the change. */
 static bool roster_fill(struct roster_pod *p, const struct pod_view *view, bool is_new)
 {
     struct placement there _uninitialized_;

@@ -195,7 +195,7 @@ bool roster_has_started(const struct roster *r, const struct roster_pod *p);
 /* All its containers have the cards that its annotations name. */
 bool roster_agrees(const struct roster_pod *p);
 
-/* Whether the container's cards are known, and not those that these grants give it. */
+/* Whether the cards of container c are known and are others than l gives it. */
 bool roster_is_off(const struct roster_pod *p, const struct roster_container *c,
                    const struct grant_list *l);
 
@@ -213,8 +213,8 @@ bool roster_is_on(const struct roster_pod *p, uint32_t card);
 int64_t roster_charge(const struct roster *r, const struct roster_pod *p,
                       const struct grant_list *there, uint32_t card);
 
-/* What the pod holds of a card by its plan; if it runs on other cards, at least what it has there.
- * Not sure: or may run. */
+/* What the pod holds of a card: by its plan, and, if it runs on other cards, at least what it has
+ * there. sure false: a pod that may run counts like one that runs. */
 int64_t roster_holds(const struct roster *r, const struct roster_pod *p, uint32_t card, bool sure);
 
 /* The sum of what all pods with devices hold of a card, and those that have lost them, but

@@ -118,7 +118,8 @@ static struct usage_use *usage_tally_find(const struct usage_tally *t, struct st
     return i == t->n_uses ? NULL : t->uses[i];
 }
 
-/* The same, and now the sample has it; NULL: there is no room. */
+/* As usage_tally_find, but adds the pod if it is missing, and notes that this sample has it. NULL:
+ * there is no room. */
 static struct usage_use *usage_tally_have(struct usage_tally *t, const struct usage_owner *pod)
 {
     struct usage_use *u = usage_tally_find(t, pod->uid);

@@ -340,6 +340,25 @@ static void gpu_identity_add(struct gpu_matching *m, bool mig)
     }
 }
 
+/* A card that is missing, and whose slot another card has, does not come back. */
+static void gpu_identity_forget_replaced(struct gpu_matching *m)
+{
+    for (size_t i = 0; i < m->next.n; i++) {
+        const struct gpu_record *r = &m->next.items[i];
+        const char *whole = r->parent[0] == '\0' ? r->uuid : r->parent;
+        bool replaced = false;
+        for (size_t k = 0; r->missing && k < m->scan->n; k++) {
+            const struct gpu_found *f = &m->scan->items[k];
+            bool here = strcmp(f->pci, r->pci) == 0;
+            replaced = replaced || (here && strcmp(f->mig ? f->parent : f->uuid, whole) != 0);
+        }
+        if (replaced && !gpu_identity_used(m, r->index)) {
+            gpu_identity_remove(&m->next, i--);
+            m->changed = true;
+        }
+    }
+}
+
 enum errc gpu_identity_match(struct gpu_identity *id, const struct gpu_scan *scan,
                              bool (*in_use)(void *ctx, uint32_t index), void *ctx,
                              bool *ret_changed, uint32_t *ret_left_out)
@@ -354,6 +373,7 @@ enum errc gpu_identity_match(struct gpu_identity *id, const struct gpu_scan *sca
     gpu_identity_known(&m);
     gpu_identity_add(&m, false);
     gpu_identity_add(&m, true);
+    gpu_identity_forget_replaced(&m);
     gpu_identity_done(id);
     *id = m.next;
     *ret_changed = m.changed;

@@ -21,7 +21,8 @@ static bool in_use(void *ctx, uint32_t index)
     return inverted;
 }
 
-/* "A:0" is the card GPU-A at bus 0 with minor 0; "A/2:0" its slice with GPU instance 2. */
+/* "A:0" is the card GPU-A at bus 0 with minor 0; "A:0@1" the same at bus 1; "A/2:0" its slice with
+ * GPU instance 2. */
 static struct gpu_scan scan_of(const char *text, struct gpu_found found[16])
 {
     struct gpu_scan s = {.items = found};
@@ -30,13 +31,17 @@ static struct gpu_scan scan_of(const char *text, struct gpu_found found[16])
         struct str word;
         struct str name;
         struct str bus;
+        struct str minor;
         struct str instance;
         uint64_t n = 0;
         (void)str_cut(rest, ' ', &word, &rest);
         struct gpu_found *f = &found[s.n++];
         *f = (struct gpu_found){.memory_bytes = 80 * GIB, .numa = -1};
-        ck_assert(str_cut(word, ':', &name, &bus) && str_to_u64(bus, 255, &n));
+        ck_assert(str_cut(word, ':', &name, &bus));
+        bool moved = str_cut(bus, '@', &minor, &bus);
+        ck_assert(str_to_u64(minor, 255, &n));
         f->minor = (uint32_t)n;
+        ck_assert(!moved || str_to_u64(bus, 255, &n));
         (void)snprintf(f->pci, sizeof(f->pci), "00000000:%02X:00.0", (unsigned)n);
         f->mig = str_cut(name, '/', &name, &instance);
         (void)snprintf(f->mig ? f->parent : f->uuid, sizeof(f->uuid), "GPU-%.*s", STR_ARG(name));
@@ -77,7 +82,7 @@ TEST_EACH(an_index_stays_with_its_card, 14)
         /* NVML's order does not matter; the first numbers are the minors. */
         {{"B:1 A:0 C:2", "C:2 A:0 B:1"}, {"0=A 1=B 2=C", "0=A 1=B 2=C"}, 0},
         /* A card is lost: NVML's indices and the minors shift, ours do not. */
-        {{"A:0 B:1 C:2", "A:0 C:1", "A:0 B:1 C:2"},
+        {{"A:0 B:1 C:2", "A:0 C:1@2", "A:0 B:1 C:2"},
          {"0=A 1=B 2=C", "0=A 1=B? 2=C", "0=A 1=B 2=C"},
          0},
         /* Replaced in its place; then one more in another place. */
@@ -105,6 +110,19 @@ TEST_EACH(an_index_stays_with_its_card, 14)
     busy[0] = cases[_i].busy;
     for (size_t i = 0; i < 4 && cases[_i].scans[i] != NULL; i++)
         match(&id, cases[_i].scans[i], cases[_i].expected[i]);
+    gpu_identity_done(&id);
+}
+
+/* While pods have the card, its index stays; then it is forgotten, as it does not come back. */
+TEST(a_card_that_was_replaced)
+{
+    struct gpu_identity id = {.n = 0};
+    match(&id, "A:0 B:1", "0=A 1=B");
+    busy[0] = 2;
+    match(&id, "A:0 X:1", "0=A 1=B? 2=X");
+    match(&id, "A:0 X/1:1 X/2:1", "0=A 1=B? 2=X-1 3=X-2");
+    busy[0] = 0;
+    match(&id, "A:0 X/1:1 X/2:1", "0=A 2=X-1 3=X-2");
     gpu_identity_done(&id);
 }
 

@@ -18,7 +18,7 @@ from house import Tap, read
 DOCUMENT = Path("docs/defects.md")
 THREATS = Path("docs/threat-model.md")
 # The number of rows for each peer, and for cardpack itself.
-ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2, "OWN": 157}
+ROWS = {"A": 37, "H": 21, "GA": 7, "ELA": 6, "VOL": 4, "KAI": 4, "KOO": 2, "KS": 2, "OWN": 159}
 # Words in place of a test; "not built yet" may also be next to a test, for one part.
 EXCUSES = ("cannot apply", "not built yet")
 

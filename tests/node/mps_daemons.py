@@ -17,6 +17,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 
 CARDS = ("GPU-1", "GPU-2")
@@ -47,6 +48,12 @@ SLEEP = 'if [ "$1" = 60 ]; then set -- 1; fi; exec /bin/sleep "$@"\n'  # a minut
 CONTROL = 'echo "$CUDA_VISIBLE_DEVICES $$ $CUDA_MPS_PIPE_DIRECTORY $*" >>"$WORLD/daemons"; exec sleep 600\n'
 
 
+# Of a driver that is not the library's; and of one that was, at the first call.
+MISMATCH = """case $1 in --query-gpu*) echo mismatch >>"$WORLD/calls"
+echo "Failed to initialize NVML: Driver/library version mismatch" ;; esac; exit 18
+"""
+FIRST = """case $1 in --query-gpu*) [ -e "$WORLD/calls" ] || { echo first >"$WORLD/calls"; echo GPU-1, Default; exit 0; } ;; esac
+"""
 MOUNT = 'echo "mount$WHERE $*" >>"$WORLD/calls"\n'
 UNSHARE = 'export WHERE=" inside"; [ "$1" = -m ] && shift && exec "$@"\n'
 
@@ -146,25 +153,31 @@ def check(manifest: str, folder: Path, *more: str) -> None:
 def check_no_driver(manifest: str, folder: Path, smi: str) -> None:
     """The container ends, so that the next one gets the programs and libraries of the driver."""
     (folder / "mps").mkdir()
-    for name, text in (("nvidia-smi", smi), ("sleep", SLEEP)):
+    for name, text in (("nvidia-smi", smi), ("sleep", SLEEP), ("mount", MOUNT), ("mountpoint", "exit 1\n"), ("unshare", "")):
         (folder / name).write_text("#!/bin/sh\n" + text)
         (folder / name).chmod(0o755)
     environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "WORLD": str(folder)}
-    done = subprocess.run(["bash", "-euc", script(manifest, folder)], env=environment, timeout=60, check=False)
-    assert done.returncode == 1 and (folder / "calls").read_text().count("query") == 5, done
+    with subprocess.Popen(["bash", "-euc", script(manifest, folder)], env=environment, start_new_session=True) as shell:
+        try:
+            assert shell.wait(60) == 1 and (folder / "calls").read_text().count("mismatch") == 5, shell
+        finally:
+            with suppress(ProcessLookupError):  # its loops may all have ended
+                os.killpg(shell.pid, signal.SIGKILL)
 
 
 def main() -> int:
     """See the top of this file."""
-    print("1..3")
+    print("1..4")
     for number, more in enumerate(((), ("-M", "-v")), 1):
         with tempfile.TemporaryDirectory() as folder:
             check(Path(sys.argv[1]).read_text(), Path(folder), *more)
         print(f"ok {number} - a control daemon of MPS for each card, with flags {more}, which starts again by itself")
     with tempfile.TemporaryDirectory() as folder:
-        mismatch = 'echo "query" >>"$WORLD/calls"; echo "Failed to initialize NVML: Driver/library version mismatch"; exit 18\n'
-        check_no_driver(Path(sys.argv[1]).read_text(), Path(folder), mismatch)
+        check_no_driver(Path(sys.argv[1]).read_text(), Path(folder), MISMATCH)
     print("ok 3 - a container without the driver's own programs ends")
+    with tempfile.TemporaryDirectory() as folder:
+        check_no_driver(Path(sys.argv[1]).read_text(), Path(folder), FIRST + MISMATCH)
+    print("ok 4 - so does one whose driver was exchanged, once it has served a card")
     return 0
 
 

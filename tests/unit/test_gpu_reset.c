@@ -177,6 +177,7 @@ TEST_EACH(a_slice_that_requires_a_reset_at_the_start, 2)
     gpu_rig_stop(&r);
     world_write(&r.world, how[_i]);
     r.busy = 1U << 0;
+    r.s.probe_ms = HOUR_MS; /* a probe closes the driver for a moment, too */
     gpu_rig_start(&r);
     gpu_rig_until(&r, "0=MIG-1? 1=MIG-2");
     stays_open(&r);

@@ -9,7 +9,7 @@ _LITERAL = r'"((?:[^"\\]|\\.)*)"'
 _CALL = re.compile(r"\b(log_info\(|log_warn\(|log_error\(|log_write(?:_line)?\(LOG_LEVEL_WARN,)\s*((?:" + _LITERAL + r"\s*)+|[a-z_]+)")
 # Messages that come by a variable: the notes of the libraries, and what the daemon says of TLS.
 _NOTED = re.compile(
-    r'(?:\.note = |note\(\w+->sink\.ctx, |reflector_note\(r, |tell_certificate\(g, )(?:\w+ \? "((?:[^"\\]|\\.)*)" : )?' + _LITERAL
+    r'(?:\.note = |note\(\w+->sink\.ctx, |reflector_note\(r, |report_certificate\(g, )(?:\w+ \? "((?:[^"\\]|\\.)*)" : )?' + _LITERAL
 )
 _ROW = re.compile(r"^\| `([^`]+)` \| (info|warn|error) \|", re.MULTILINE)
 

@@ -228,7 +228,8 @@ def _no_limit(bench: Bench, worker: Worker, it: Shipped) -> None:
     """An old container toolkit sets no limit, and the driver wants CAP_SYS_ADMIN for one: the node enforces nothing."""
     it.show([card_line(0, 16), "limits set=4\n"])
     it.runs(True)
-    wait_for(lambda: isolation(bench) == "driver-limits", "the label driver-limits", 30)
+    # The label was mig: limits that nobody has checked are not announced for 30 s.
+    wait_for(lambda: isolation(bench) == "driver-limits", "the label driver-limits", 90)
     gpu_pod(bench, worker, "free", 2)
     all_run(bench, worker, ["free"])
     wait_for(lambda: isolation(bench) == "none", "the label none for want of a limit", 60)

@@ -184,10 +184,18 @@ static enum errc allot_start_is_allowed(struct allot *a, struct ask *k)
                    a->patcher.last.code == OK ? "" : a->patcher.last.text);
 }
 
+/* Whether the runtime may not have read a spec that was written for this call. */
+static bool allot_start_is_unread(const struct allot *a, const struct ask *k)
+{
+    return k->bound_ms > 0 && loop_now_ms(a->s.loop) - k->bound_ms < k->seen_ms;
+}
+
 void allot_try_start(struct allot *a, struct ask *k)
 {
+    if (allot_start_is_unread(a, k))
+        return; /* at each tick until then no spec is read, and no daemon of MPS is asked */
     enum errc code = allot_start_is_allowed(a, k);
-    if (code == OK && k->bound_ms > 0 && loop_now_ms(a->s.loop) - k->bound_ms < k->seen_ms)
+    if (code == OK && allot_start_is_unread(a, k))
         return;
     if (code == OK) {
         a->counts.started++;

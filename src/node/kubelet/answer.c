@@ -290,7 +290,8 @@ enum errc answer_write_spec(struct buf *out, const struct answer_settings *s,
  */
 static struct str answer_card_node(struct str path)
 {
-    struct str rest = str_starts(path, STR("/dev/nvidia")) ? str_skip(path, 11) : STR("");
+    static const struct str before = STR("/dev/nvidia");
+    struct str rest = str_starts(path, before) ? str_skip(path, before.n) : STR("");
     bool card = rest.n > 0 && rest.p[0] >= '0' && rest.p[0] <= '9';
     return card || str_starts(rest, STR("-caps/")) ? rest : STR("");
 }
